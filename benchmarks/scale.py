@@ -251,11 +251,12 @@ def measure_overhead(args):
 def measure_packing(args):
     """One process and several in turn, on the same files."""
     import hscrf
-    from hscrf.scale import Shards, crew, sources
+    from hscrf.scale import Shards, sources
+    from hscrf.scale.tasks import TaskRunner
 
     sources.LEAST = 1  # few steps are packed by several processes, too
     row = {"steps": args.steps, "processes": args.workers}
-    watched = crew.Crew.map
+    watched = TaskRunner.map
 
     def timed_map(self, function, tasks, folder, *arguments):
         spent = {}
@@ -266,7 +267,7 @@ def measure_packing(args):
         others.append(sum(seconds for process, seconds in spent.items() if process != os.getpid()))
         own.append(spent.get(os.getpid(), 0.0))
 
-    crew.Crew.map = timed_map
+    TaskRunner.map = timed_map
     digests = []
     with tempfile.TemporaryDirectory() as folder:
         layout = written(args, folder)

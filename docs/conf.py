@@ -96,6 +96,7 @@ CONTRACT = set(  # what other parts of the package call on a model (src/hscrf/es
     [
         "ask",
         "ask_possible",
+        "ask_posteriors",
         "asked_features",
         "check_fitted",
         "content",

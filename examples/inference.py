@@ -77,9 +77,5 @@ for labels in hscrf.k_best(potentials, 3, known):
 # Six days drawn from what is still possible:
 
 days = hscrf.sample(potentials, 6, random_state=1, evidence=known)
-figure, axes = plt.subplots(6, 1, figsize=(9, 6), sharex=True, layout="constrained")
-for ax, day in zip(axes, days, strict=True):
-    plots.plot_segments(day, ax=ax)
-    ax.set_xlabel("")
-axes[-1].set_xlabel("hour")
+plots.plot_segments(days).set_xlabel("hour")
 plt.show()

@@ -8,7 +8,7 @@ A stream labels each step ``lag`` steps after it was seen. A longer lag lets the
 import matplotlib.pyplot as plt
 import numpy as np
 
-from hscrf import HSCRF, Labels, plots
+from hscrf import HSCRF, Labels, Topology, plots
 from hscrf.datasets import make_activities
 
 X, Y = make_activities(50, noise=0.8, random_state=1)
@@ -46,11 +46,11 @@ ax.legend()
 # %%
 # One day without a lag and with a lag of 20 steps, both below the truth:
 
-figure, axes = plt.subplots(2, 1, figsize=(9, 4.4), layout="constrained")
+activities = Topology({"activity": truth[0].topology.states[1]}, max_duration={"activity": None})
+shown = Labels.from_columns(activities, {"activity": truth[0].column("activity")})
+figure, axes = plt.subplots(2, 1, figsize=(9, 3.4), layout="constrained")
 for ax, lag in zip(axes, (0, 20), strict=True):
     column = [step.labels["activity"] for step in model.stream(lag=lag).run(days[0])]
-    found = Labels.from_columns(truth[0].topology, {"activity": column})
-    shown = Labels.from_columns(truth[0].topology, {"activity": truth[0].column("activity")})
-    plots.plot_segments(shown, found, ax=ax)
+    plots.plot_segments(shown, Labels.from_columns(activities, {"activity": column}), ax=ax)
     ax.set_title(f"lag {lag}")
 plt.show()

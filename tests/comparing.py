@@ -1,10 +1,21 @@
 """Compare results of the compiled core with those of the reference."""
 
 import numpy as np
+import pytest
 
 from hscrf.engine.reference import Reference
 from hscrf.engine.tally import COUNTER
 from hscrf.inference import Posterior
+
+
+def on_engines(names, compiled, reference):
+    """A test for each case of the compiled core, and for fewer of the reference: it is slow, and always in logarithms.
+
+    The test uses the fixture ``engine``.
+    """
+    cases = [("compiled", *case) for case in compiled] + [("reference", *case) for case in reference]
+    ids = ["-".join("-".join(part) if isinstance(part, tuple) else str(part) for part in case) for case in cases]
+    return pytest.mark.parametrize(("engine", *names), cases, indirect=["engine"], ids=ids)
 
 
 def batch_of(p, labels=None):

@@ -125,6 +125,12 @@ def poisoned(core):
 
 
 @pytest.fixture
+def every_cost_reported(monkeypatch):
+    """Let models with verbose=1 report the estimated cost of any work, however cheap."""
+    monkeypatch.setattr("hscrf.engine.cost.LONG", 0.0)
+
+
+@pytest.fixture
 def shell(tmp_path, monkeypatch, capsys):
     """Run a command in an empty folder: exit code, standard output and standard error."""
     from hscrf.cli.main import main

@@ -1,4 +1,4 @@
-"""Data for tests of shards: sentences with nested labels, and small shards."""
+"""Data for tests of frames and shards: sentences with nested labels, and small shards."""
 
 import json
 
@@ -36,8 +36,9 @@ def numbers(X):
     return [rng.normal(size=(len(x), 3)) * [1.0, 1e3, 0.0] + [0.0, 1e6, 2.0] for x in X]
 
 
-def short_search(monkeypatch):
+def short_search(monkeypatch, folds=penalties.MORE_FOLDS):
     """Let ``c2="auto"`` try two overall penalties only, with few iterations."""
+    monkeypatch.setattr(penalties, "MORE_FOLDS", folds)
     monkeypatch.setattr(penalties, "SOLVER", hscrf.LBFGS(max_iter=2))
     monkeypatch.setattr(penalties, "LIMITS", (1.0, 10.0))
 

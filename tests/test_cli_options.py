@@ -189,8 +189,8 @@ def test_margin(folder, plain):
     [
         (["--start", "word"], "--start names the level 'word'"),
         (["--penalty", "x=1"], "--penalty names the level 'x'"),
-        (["--penalty", "pos=-1"], "expected 0 or more"),
-        (["--penalty", "pos"], "is not LEVEL=VALUE"),
+        (["--penalty", "pos=-1"], "is not a number of at least 0"),
+        (["--penalty", "pos"], "is not LEVEL=NUMBER"),
         (["--margin", "much"], "is not a number"),
         (["--start", "pos", "--shards", "cache"], "--start is not for --shards"),
     ],
@@ -200,6 +200,31 @@ def test_mistakes(folder, capsys, options, message, tmp_path, monkeypatch):
     arguments = ["fit", folder / "train.txt", "-m", tmp_path / "x.hscrf", *LAYOUT, "--levels", "chunk,pos"]
     said = error(capsys, *arguments, "--progress", "none", *options)
     assert message in said
+
+
+def test_a_table_for_a_model_of_columns_without_names(folder, capsys):
+    options = ["--levels", "chunk=3,pos=2", "--progress", "none", "--max-iter", "1"]
+    assert main(["fit", str(folder / "train.txt"), "-m", str(folder / "bare.hscrf"), *options]) == 0
+    (folder / "new.csv").write_text("sequence,word\na,the\n")
+    capsys.readouterr()
+    said = error(capsys, "predict", folder / "new.csv", "-m", folder / "bare.hscrf")
+    assert "new.csv is a table, but" in said
+    assert "was trained on columns without names: fit with --columns NAMES" in said
+
+
+def test_a_table_with_one_feature_is_predicted(folder, capsys):
+    (folder / "one.csv").write_text("sequence,word,tag\na,the old,D\na,cat,N\n")
+    options = ["--levels", "tag", "--progress", "none", "--max-iter", "1"]
+    assert main(["fit", str(folder / "one.csv"), "-m", str(folder / "one.hscrf"), *options]) == 0
+    (folder / "bare.csv").write_text("sequence,word\na,the old\na,cat\n")
+    assert main(["predict", str(folder / "bare.csv"), "-m", str(folder / "one.hscrf")]) == 0
+    assert "read as one token" not in capsys.readouterr().err
+
+
+def test_columns_that_are_compared_by_default_are_named_where_they_do_not_fit(folder, capsys):
+    said = error(capsys, "score", folder / "train.txt")  # the tag and the chunk
+    assert said.endswith("; the last two columns were compared, --model or --levels names others\n")
+    assert "last two" not in error(capsys, "score", folder / "train.txt", "--levels", "chunk")
 
 
 # -- streams

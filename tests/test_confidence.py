@@ -11,7 +11,7 @@ import hscrf
 from hscrf import HSCRF, ChainCRF, DynamicCRF, Labels, Topology, io, metrics, plots
 from hscrf.datasets import make_nested
 from hscrf.inference import Posterior
-from hscrf.inference.segments import Asked, segment_probabilities
+from hscrf.inference.segments import SegmentQueries, segment_probabilities
 from hscrf.inference.temperatures import Temperature, tempered_states
 from test_twin import draw
 
@@ -21,7 +21,7 @@ CLOSE = {"rtol": 1e-9, "atol": 1e-12}
 def asked_for(topology, d, chosen):
     sequence = np.zeros(len(chosen), dtype=np.int64)
     start, stop, state = np.array(chosen, dtype=np.int64).reshape(-1, 3).T
-    return Asked(d, sequence, start, stop, np.eye(topology.n_states[d], dtype=bool)[state])
+    return SegmentQueries(d, sequence, start, stop, np.eye(topology.n_states[d], dtype=bool)[state])
 
 
 @pytest.mark.parametrize(("depth", "seed"), [(depth, seed) for depth in (2, 3, 4) for seed in range(24)])
@@ -33,8 +33,8 @@ def test_every_segment_by_enumeration(depth, seed):
         length = model.length
         chosen = [*possible[:25], (0, length, 0), (length - 1, length, 0)]
         expected = [table[i, j - i - 1, s] for i, j, s in chosen]
-        asked = asked_for(potentials.topology, d, chosen)
-        found = segment_probabilities(posterior.batch, posterior.values, asked, together=7)  # several batches
+        queries = asked_for(potentials.topology, d, chosen)
+        found = segment_probabilities(posterior.batch, posterior.values, queries, together=7)  # several batches
         np.testing.assert_allclose(found, expected, **CLOSE)
 
 
@@ -44,7 +44,7 @@ def test_several_states_are_added_up():
     table = twin.segment_posteriors(model, evidence)[1]
     i, length, _ = np.argwhere(table > 0)[0].tolist()
     start, stop = np.array([i]), np.array([i + length + 1])
-    every = Asked(1, np.zeros(1, dtype=np.int64), start, stop, np.ones((1, model.sizes[1]), dtype=bool))
+    every = SegmentQueries(1, np.zeros(1, dtype=np.int64), start, stop, np.ones((1, model.sizes[1]), dtype=bool))
     found = segment_probabilities(posterior.batch, posterior.values, every)
     np.testing.assert_allclose(found, [table[i, length].sum()], **CLOSE)
 
@@ -93,8 +93,7 @@ def check_confidence(model, x, evidence=None):
 @pytest.mark.parametrize("kind", ["markov", "segmental", "dynamic"])
 def test_confidence_of_predictions_by_enumeration(kind):
     model, inputs = small_model(kind)
-    for x in inputs[:2]:
-        check_confidence(model, x[:4])
+    check_confidence(model, inputs[0][:4])
 
 
 @pytest.mark.parametrize("kind", ["markov", "segmental"])
@@ -320,7 +319,7 @@ def test_wrong_arguments_of_calibration():
         metrics.calibration(truth[:1], marginals, "level1")
     with pytest.raises(ValueError, match="level is None, but there are 'level1', 'level2'"):
         metrics.calibration(truth[:2], marginals)
-    with pytest.raises(ValueError, match="bins is 0; expected a whole number"):
+    with pytest.raises(ValueError, match="bins is 0, expected a whole number"):
         metrics.calibration(truth[:2], marginals, "level1", bins=0)
     with pytest.raises(ValueError, match="no confidence; expected labels from predict"):
         metrics.calibration(truth[:2], model.predict(inputs[:2]), "level1")

@@ -4,7 +4,6 @@ import pytest
 
 import hscrf
 from hscrf import cli
-from hscrf.engine import cost
 from hscrf.engine.cost import estimate
 
 STATES = {"day": ["work", "rest"], "act": ["sit", "walk", "eat"], "step": ["a", "b"]}
@@ -54,16 +53,14 @@ Y = [{"day": ["work"] * 8, "act": ["sit", "walk"] * 4}] * 2
 
 
 @pytest.mark.parametrize(("verbose", "lines"), [(0, 0), (1, 1)])
-def test_a_model_says_it(capsys, monkeypatch, verbose, lines):
-    monkeypatch.setattr(cost, "LONG", 0.0)
+def test_a_model_says_it(capsys, every_cost_reported, verbose, lines):
     shape = hscrf.Topology({"day": ["work"], "act": ["sit", "walk"]}, max_duration={"day": None})
     hscrf.HSCRF(shape, solver=hscrf.LBFGS(max_iter=1), verbose=verbose).fit(X, Y)
     assert capsys.readouterr().err.count("about 1 s for an iteration") == lines
 
 
-def test_the_shell_says_it_once(tmp_path, capsys, monkeypatch):
+def test_the_shell_says_it_once(tmp_path, capsys, monkeypatch, every_cost_reported):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cost, "LONG", 0.0)
     with open("train.txt", "w") as file:
         file.write("a sit work\nb walk work\n\n" * 3)
     words = ["--levels", "day=3,act=2", "--max-duration", "day=5", "--max-iter", "1"]

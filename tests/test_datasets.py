@@ -302,33 +302,28 @@ def test_bad_files_and_splits_are_named(tmp_path):
 # Loaders, on the real files: the counts of their READMEs
 
 
-@pytest.mark.parametrize(
-    ("split", "sentences", "tokens", "chunks", "noun_phrases"),
-    [("train", 8936, 211727, 106978, 55081), ("test", 2012, 47377, 23852, 12422)],
-)
-def test_conll2000_counts(data_folder, split, sentences, tokens, chunks, noun_phrases):
-    data = datasets.load_conll2000(data_folder, split)
-    assert (len(data), sum(map(len, data.tokens))) == (sentences, tokens)
-    assert data.topology.n_states == (1, 12, 44)
+def test_conll2000_counts(data_folder):
+    data = datasets.load_conll2000(data_folder, "test")
+    assert (len(data), sum(map(len, data.tokens))) == (2012, 47377)
+    assert data.topology.n_states == (1, 12, 44)  # also of states that only the other split has
     assert all(one.is_complete for one in data.Y)
     scores = metrics.segment_scores(data.Y, data.Y, "chunk")
-    assert (scores.support, scores.per_label["NP"].support) == (chunks, noun_phrases)
+    assert (scores.support, scores.per_label["NP"].support) == (23852, 12422)
     tags = data.columns["chunk"]
-    assert metrics.conlleval(tags, tags).per_label == scores.per_label
+    found = metrics.conlleval(tags, tags)
+    assert (found.per_label, found.f1, found.accuracy) == (scores.per_label, 1.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("split", "sequences", "tokens"), [("train", 1448, 37042), ("dev", 655, 16120), ("test", 362, 9109)]
-)
-def test_citation_counts(data_folder, split, sequences, tokens):
-    data = datasets.load_citations(data_folder, split)
-    assert (len(data), sum(map(len, data.tokens))) == (sequences, tokens)
-    assert all(one.is_complete for one in data.Y)
-    assert not data.topology.unit_bottom
+def test_citation_counts(data_folder):
+    data = datasets.load_citations(data_folder, "test")
+    assert (len(data), sum(map(len, data.tokens))) == (362, 9109)
 
 
 def test_citation_segments(data_folder):
     data = datasets.load_citations(data_folder, "train")
+    assert (len(data), sum(map(len, data.tokens))) == (1448, 37042)
+    assert all(one.is_complete for one in data.Y)
+    assert not data.topology.unit_bottom
     fields = Counter(name for one in data.Y for *_, name in one.segments("field"))
     expected = {"venue": 1466, "authors": 1438, "ref-marker": 1043, "title": 876, "date": 225}
     assert {name: fields[name] for name in expected} == expected

@@ -374,6 +374,12 @@ def test_pages_have_no_banned_phrase_and_few_long_sentences():
     assert long < 0.03 * every
 
 
+def test_no_line_of_a_page_is_a_comment():
+    """MyST leaves out lines that begin with a percent sign: a sentence on the site lacked its middle."""
+    lines = [(name(page), line) for page in PAGES for line in FENCE.sub("", page.read_text("utf-8")).splitlines()]
+    assert [(page, line) for page, line in lines if line.lstrip().startswith("%")] == []
+
+
 def test_banned_phrases_and_long_sentences_are_found():
     check = words()
     assert list(check["banned"]("One.\nNobody stands beside\nit.")) == [(2, "Nobody"), (2, "beside")]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 
 from hscrf.observations.encoder import ObservationEncoder
-from hscrf.observations.hashing import hash_items, hash_names
-from hscrf.observations.lookup import Lookup
+from hscrf.observations.lookup import Lookup, hash_items, hash_names
 
 WORDS = [[["w=a", "cap"], ["w=b"]], [["w=a"], [], ["w=c", "cap"]]]
 

@@ -63,7 +63,7 @@ def answers(p, evidence):
     return numbers
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(models())
 def test_engines_agree(drawn):
     found = []
@@ -79,7 +79,7 @@ def test_engines_agree(drawn):
             np.testing.assert_allclose(other[key], first[key], rtol=1e-9, atol=1e-9 * scale, err_msg=str(key))
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5))
 def test_engines_agree_with_the_enumeration(seed, depth):
     case = draw_case(seed, depth)

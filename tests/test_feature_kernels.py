@@ -5,11 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hscrf.features.averages import average_tokens, average_tokens_back
-from hscrf.observations import kernels as choice
+from hscrf.features.segments import average_tokens, average_tokens_back
 from hscrf.observations import packed, plain
-from hscrf.observations.hashing import hash_names
-from hscrf.observations.lookup import Lookup
+from hscrf.observations.lookup import Lookup, hash_names
 from hscrf.observations.packed import Sparse
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
@@ -35,8 +33,7 @@ def draw_pairs(rng, features, cells):
 def kernels(request, monkeypatch):
     """The compiled and the NumPy form of the function that sums weights."""
     chosen = request.getfixturevalue("core") if request.param == "core" else plain
-    for name in set(choice.__all__) & set(vars(packed)):
-        monkeypatch.setattr(packed, name, getattr(chosen, name))
+    monkeypatch.setattr(packed, "kernels", chosen)
     return chosen
 
 
@@ -82,7 +79,7 @@ def test_both_forms_divide_alike(core):
     x = draw_sparse(np.random.default_rng(0), valued=True)
     ours = x.divided()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "divide_entries", plain.divide_entries)
+        patch.setattr(packed, "kernels", plain)
         theirs = x.divided()
     for name in ("names", "begin", "found", "rare", "rows", "data"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))

@@ -321,19 +321,17 @@ def test_distinct_values_are_those_of_numpy(values):
 
 
 @pytest.mark.parametrize("labels", [PARTIAL, [labels.closed() for labels in PARTIAL]], ids=["partial", "closed"])
-def test_occurrences_of_five_merged_parts_equal_those_of_one_pass(labels):
+def test_occurrences_of_five_parts_equal_those_of_one_pass(labels):
     encoder = ObservationEncoder()
     encoder.fit_pack(PARTS)
-    whole, merged, updated = frame_of(encoder, PARTS, labels), frame_of(encoder, [], []), frame_of(encoder, [], [])
+    whole, updated = frame_of(encoder, PARTS, labels), frame_of(encoder, [], [])
     for x, y in zip(PARTS, labels, strict=True):
-        merged.merge(pickle.loads(pickle.dumps(frame_of(encoder, [x], [y]))))  # as if found in another process
         updated.update(encoder.pack([x]), pack_labels([y]))
-    for frame in (merged, updated):
-        assert frame.records.keys() == whole.records.keys()
-        for spec in RECORDED:
-            if spec in whole.records:
-                assert_same_fields(frame.records[spec], whole.records[spec])
-            assert_same_fields(spec.fit(frame), spec.fit(whole))
+    assert updated.records.keys() == whole.records.keys()
+    for spec in RECORDED:
+        if spec in whole.records:
+            assert_same_fields(updated.records[spec], whole.records[spec])
+        assert_same_fields(spec.fit(updated), spec.fit(whole))
     assert len(whole.records) == len(RECORDED) - 3  # durations need to know nothing
 
 
@@ -342,7 +340,7 @@ def test_complete_parts_and_one_without_labels_leave_every_transition():
     encoder.fit_pack(PARTS)
     frame = frame_of(encoder, PARTS[:1], LABELS[:1])
     few = Trans("b").fit(frame).size
-    frame.merge(frame_of(encoder, PARTS[2:3], PARTIAL[2:3]))
+    frame.update(encoder.pack(PARTS[2:3]), pack_labels(PARTIAL[2:3]))
     assert few < Trans("b").fit(frame).size == 2 * 3 * 3
 
 
@@ -459,7 +457,7 @@ def test_bad_words():
 
 
 @pytest.mark.parametrize("chosen", [[True] * 6, [True, False] * 3])
-def test_pairs_are_found_by_a_table_or_by_sorting(monkeypatch, chosen):
+def test_pairs_are_found_by_a_table_or_by_sorting(chosen):
     """Which feature meets which state does not depend on how it is found out."""
     encoder = ObservationEncoder()
     observations = encoder.fit_pack([[["a", "b"], ["c", "b"], ["d"]], [["e", "a"], ["f", "f"]]])
@@ -468,7 +466,6 @@ def test_pairs_are_found_by_a_table_or_by_sorting(monkeypatch, chosen):
     found = []
     for small in (1 << 20, -1):
         cells = occurrences.FeatureCells(topology, ("token", 1), np.arange(2), 2, np.array(chosen), largest_table=small)
-        monkeypatch.setattr(occurrences, "mark_cells", occurrences.mark_cells if small > 0 else None)
         cells.update(observations, pack_labels(labels))
         found.append(cells.found.tolist())
     everything = [0, 1, 2, 3, 5, 6, 9]  # a N, a V, b N, b V, c V, d N, e V

@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 
 from hscrf import datasets
-from hscrf.datasets import fetching, originals, waveforms
-from hscrf.datasets.records import load_author_names, load_ecg
+from hscrf.datasets import fetching, load_author_names, load_ecg, originals, waveforms
 
 pytest.importorskip("pooch")
 

@@ -8,30 +8,8 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
-from hscrf.estimator.frame import Frame, Part
 from hscrf.labels.packed import SegmentLengths
-
-TAGS = {"D": "the", "N": "cat", "V": "sees", "J": "red"}
-PHRASES = [("NP", "DN"), ("NP", "DJN"), ("VP", "V"), ("PP", "JV")]
-
-
-def sentences(n, seed=0):
-    """Words and nested labels; some words are rare, some labels missing."""
-    rng = np.random.default_rng(seed)
-    X, Y = [], []
-    for _ in range(n):
-        picked = [PHRASES[k] for k in rng.integers(len(PHRASES), size=rng.integers(1, 5))]
-        tags = [tag for _, kids in picked for tag in kids]
-        X.append([[f"w={TAGS[tag]}", f"rare={rng.integers(40)}"] for tag in tags])
-        Y.append({"phrase": [name for name, kids in picked for _ in kids], "tag": tags})
-    return X, Y
-
-
-def partly(Y):
-    def hide(column, n):
-        return ["?" if (n + t) % 5 == 0 else tag for t, tag in enumerate(column)]
-
-    return [{level: hide(column, n) for level, column in y.items()} for n, y in enumerate(Y)]
+from scale_fixtures import numbers, partly, sentences
 
 
 def segments_of(Y):
@@ -42,16 +20,11 @@ def segments_of(Y):
     return found
 
 
-def arrays(X):
-    rng = np.random.default_rng(1)
-    return [rng.normal(size=(len(x), 3)) * [1.0, 1e3, 0.0] + [0.0, 1e6, 2.0] for x in X]
-
-
 CASES = {
     "complete": (hscrf.HSCRF(scheme="plain", min_count=2), lambda X, Y: (X, Y)),
     "partial": (hscrf.HSCRF(scheme="plain", min_count=2), lambda X, Y: (X, partly(Y))),
     "segments": (hscrf.HSCRF(scheme="plain"), lambda X, Y: (X, segments_of(Y))),
-    "arrays": (hscrf.HSCRF(scheme="plain"), lambda X, Y: (arrays(X), Y)),
+    "arrays": (hscrf.HSCRF(scheme="plain"), lambda X, Y: (numbers(X), Y)),
     "dicts": (hscrf.HSCRF(scheme="plain"), lambda X, Y: ([[{"w": s[0], "n": 2.0} for s in x] for x in X], Y)),
     "seen": (hscrf.HSCRF(scheme="plain", transitions="seen"), lambda X, Y: (X, Y)),
     "all pairs": (hscrf.HSCRF(scheme="plain", pairs="all"), lambda X, Y: (X, Y)),
@@ -67,7 +40,7 @@ CASES = {
 
 
 def learn(model, X, Y, parts, elsewhere=False):
-    """The frame of a model and its blocks, learned in parts that are merged; perhaps sent by pickle."""
+    """The frame of a model, learned in parts that are merged, and its blocks; parts are perhaps sent by pickle."""
     send = (lambda thing: pickle.loads(pickle.dumps(thing))) if elsewhere else (lambda thing: thing)
     model = clone(model)
     cuts = np.linspace(0, len(X), parts + 1).astype(int)
@@ -83,20 +56,15 @@ def learn(model, X, Y, parts, elsewhere=False):
         whole.merge(other)
     whole.settle(max(map(len, X)))
     model._adopt(whole)
-    found = []
+    features = model._feature_statistics(whole.encoder)
     for x, y, offset in pieces:  # the second pass reads each part again, by what all of them have taught
         observations = whole.encoder.pack(x)
         lengths = np.diff(observations.offsets).tolist()
         labels = whole.statistics.over(
             model.new_frame(model.scheme).statistics.update(y, lengths, offset), whole.topology
         )
-        frame = Frame(whole.encoder, whole.statistics)
-        frame.observe(Part(observations, labels, offset), model._meetings(whole))
-        found.append(send(frame))
-    first = found[0]
-    for other in found[1:]:
-        first.merge(other)
-    return whole, first.blocks()
+        features.update(observations, labels)
+    return whole, features.blocks()
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "pickled"])

@@ -9,14 +9,20 @@ import pytest
 
 import enumeration as twin
 import hscrf
-from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of, states_of
+from comparing import on_engines
+from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, mixes_of, parts_of, states_of
 from test_twin import to_potentials, to_topology
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 LENGTHS = {"compiled": 7, "reference": 5}  # steps of a sequence: the reference is slow
 OPTIONS = [{"sparse": True}, {"classes": 2}, {"forbidden": 0.02}, {"longest": 3}, {"constant": True}]
-each_mix = pytest.mark.parametrize("kinds", MIXES, ids="-".join)
+SOME = [*mixes_of(2, 3), *mixes_of(4)[::2]]
+FEW = [*mixes_of(2, 3), *mixes_of(4)[::5]]  # for the slow reference
 pytestmark = pytest.mark.usefixtures("engine")  # all of it holds for both engines
+each_mix = on_engines(["kinds"], [(kinds,) for kinds in SOME], [(kinds,) for kinds in FEW])
+each_deep_mix = on_engines(
+    ["kinds"], [(kinds,) for kinds in SOME if len(kinds) > 1], [(kinds,) for kinds in FEW if len(kinds) > 1]
+)
 with_and_without = pytest.mark.parametrize("evidence", [False, True], ids=["free", "evidence"])
 
 
@@ -235,7 +241,7 @@ def test_a_dummy_level_below_the_root_changes_nothing(engine, kinds, limit):
     np.testing.assert_allclose(again.init["dummy"], counts.init["root"], **CLOSE)
 
 
-@pytest.mark.parametrize("kinds", [kinds for kinds in MIXES if len(kinds) > 1], ids="-".join)
+@each_deep_mix
 @pytest.mark.parametrize("limit", [None, 7], ids=["markov", "segmental"])
 def test_a_dummy_level_in_the_middle_changes_nothing(engine, kinds, limit):
     """One state between a and b; nothing may follow it, so it lasts as long as its parent."""
@@ -253,7 +259,7 @@ def test_a_dummy_level_in_the_middle_changes_nothing(engine, kinds, limit):
     np.testing.assert_allclose(again.trans["dummy"].sum(axis=1), counts.trans["a"].sum(axis=1), **CLOSE)
 
 
-@pytest.mark.parametrize("kinds", [kinds for kinds in MIXES if len(kinds) > 1], ids="-".join)
+@each_deep_mix
 def test_a_copy_of_a_level_changes_nothing(engine, kinds):
     """Each state of a has one child, its copy, which takes over its children."""
     _, p, _ = draw(kinds, False, longest=LENGTHS[engine] // 2 + 1)

@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hscrf import Labels, Topology
@@ -20,6 +20,9 @@ CONLL = "the D B-NP\ncat N I-NP\n\nsleeps V B-VP\n"
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=5)
 TAGS = st.sampled_from(["?", "B-NP", "I-NP", "O", "N", "ß"])
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+examples = settings(max_examples=40)  # of the profile in conftest.py
 
 
 def sequences(row):
@@ -45,6 +48,7 @@ def complaint(read, content, **options):
 
 
 class TestRoundTrips:
+    @examples
     @given(sequences(st.tuples(WORDS, WORDS, TAGS)), st.sampled_from([None, " ", "\t", "|"]))
     def test_columns(self, rows, separator):
         if separator == "|":
@@ -71,6 +75,7 @@ class TestRoundTrips:
         with pytest.raises(ValueError, match="cannot be written"):
             write_columns(io.StringIO(), [Document([[""]])], separator="\t")
 
+    @examples
     @given(st.lists(st.sampled_from(["strings", "dicts", "lists", "numbers"]), min_size=1, max_size=3), st.data())
     def test_jsonl(self, kinds, data):
         makers = {
@@ -87,6 +92,7 @@ class TestRoundTrips:
             documents.append(Document(tokens, labels, {"mood": data.draw(st.text())}, name=data.draw(WORDS)))
         assert back(write_jsonl, read_jsonl, documents) == documents
 
+    @examples
     @given(sequences(st.tuples(NUMBERS, NUMBERS, TAGS)))
     def test_table_of_numbers(self, rows):
         documents = [
@@ -96,6 +102,7 @@ class TestRoundTrips:
         options = {"writing": {"features": ["x", "y"]}, "levels": ["tag"]}
         assert back(write_table, read_table, documents, **options) == documents
 
+    @examples
     @given(sequences(st.tuples(st.text(st.characters(exclude_characters="\r\0"), max_size=4), NUMBERS)))
     def test_table_of_text_and_numbers(self, rows):
         documents = [
@@ -145,6 +152,7 @@ class TestRoundTrips:
             write_table(tmp_path / "back.parquet", documents)
             assert list(read_table(tmp_path / "back.parquet", ["tag"])) == documents
 
+    @examples
     @given(sequences(st.tuples(TAGS, st.dictionaries(WORDS, NUMBERS | st.just(1.0), max_size=3))))
     def test_crfsuite(self, rows):
         documents = [Document([r[1] for r in block], {"label": [r[0] for r in block]}) for block in rows]

@@ -370,45 +370,8 @@ def test_report_shows_no_segments_where_no_sequence_is_fully_labelled():
     gap = Labels.from_columns(UNIT, {"phrase": ["NP", "?"], "tag": ["N", "N"]})
     text = metrics.report([gap], [complete(2)])
     phrase, tag = text.split("\n\ntag: ")
-    assert phrase == "phrase: accuracy 1.000 of 1 steps\n(no sequence is fully labelled: segments are not scored)"
+    assert phrase == "phrase: accuracy 1.000 of 1 step\n(no sequence is fully labelled: segments are not scored)"
     assert "segments are not scored" not in tag
-
-
-# ------------------------------------------------------------------------------
-# CoNLL-2000: the published numbers
-
-
-def read_conll(path):
-    blocks = path.read_text(encoding="ascii").split("\n\n")
-    return [[line.split() for line in block.splitlines()] for block in blocks if block.strip()]
-
-
-def test_published_baseline_of_conll2000(data_folder):
-    """Each part of speech gets its most frequent chunk tag: the shared task's own baseline."""
-    train = read_conll(data_folder / "conll2000" / "train.txt")
-    test = read_conll(data_folder / "conll2000" / "test.txt")
-    counts = defaultdict(Counter)
-    for _, pos, tag in (row for sentence in train for row in sentence):
-        counts[pos][tag] += 1
-    best = {pos: tags.most_common(1)[0][0] for pos, tags in counts.items()}
-    gold = [[tag for *_, tag in sentence] for sentence in test]
-    guess = [[best[pos] for _, pos, _ in sentence] for sentence in test]
-    lines = metrics.conlleval_text(metrics.conlleval(gold, guess)).splitlines()
-    assert lines[0].startswith("processed 47377 tokens with 23852 phrases; found: ")
-    assert lines[1] == "accuracy:  77.29%; precision:  72.58%; recall:  82.14%; FB1:  77.07"
-
-
-def test_gold_against_gold_of_conll2000(data_folder):
-    test = read_conll(data_folder / "conll2000" / "test.txt")
-    gold = [[tag for *_, tag in sentence] for sentence in test]
-    scores = metrics.conlleval(gold, gold)
-    assert (scores.tokens, scores.support, scores.predicted, scores.correct) == (47377, 23852, 23852, 23852)
-    assert scores.f1 == scores.accuracy == 1.0
-    assert scores.per_label["NP"].support == 12422
-    kinds = sorted({tag.partition("-")[2] or "O" for tags in gold for tag in tags})
-    topology = Topology({"chunk": kinds}, max_duration={"chunk": None})
-    labels = [Labels.from_columns(topology, {"chunk": tags}, scheme="bio") for tags in gold]
-    assert metrics.segment_scores(labels, labels, "chunk").per_label == scores.per_label
 
 
 # ------------------------------------------------------------------------------

@@ -312,9 +312,9 @@ def test_the_shell_learns_from_tables_with_holes(tmp_path, monkeypatch, capsys, 
     write_csv("new.csv", new, truth, 0.1, text)
     assert main(["fit", "train.csv", "-m", "m", "--levels", "state"]) == 0
     told = capsys.readouterr().err
-    room = "; room text" if text else ""
+    room = "; room (text)" if text else ""
     assert "12 sequences, 480 steps, state (3)\n" in told
-    assert f"columns: a, b, c numbers, standardised{room}; " in told
+    assert f"columns: a, b, c (numbers, standardised){room}; " in told
     assert "% missing in " in told
     model = hscrf.load("m")
     assert model.coef_.size < 60

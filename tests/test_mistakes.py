@@ -114,6 +114,12 @@ def test_what_needs_pandas_says_so(monkeypatch, tmp_path):
             call()
 
 
+def test_names_can_be_completed_without_pandas(monkeypatch):
+    model = ChainCRF().fit([[["a"], ["b"]]] * 2, [["N", "V"]] * 2)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert {"predict", "weights_", "topology_"} <= set(dir(model))
+
+
 def test_rows_of_two_lengths():
     with pytest.raises(ValueError, match=r"^X\[0\] has 1 column at step 1 but 2 at step 0$"):
         HSCRF().fit([[[1, 2], [3]]], [["a", "b"]])
@@ -144,6 +150,7 @@ def test_arguments_of_fit_are_checked(options, message):
         (lambda: HSCRF(children="none").fit(ROWS, NESTED), "children is 'none', expected 'auto', 'seen' or 'all'"),
         (lambda: HSCRF().fit(ROWS, NESTED).score(ROWS), "Y is None, expected a list with the labels of each sequence"),
         (lambda: HSCRF().fit(3, NESTED), "X is an int, expected a list of sequences"),
+        (lambda: HSCRF().sample(10), "X is an int, expected a list of sequences"),
         (lambda: marginals(3), "potentials is an int, expected Potentials"),
         (lambda: LBFGS(max_iter="a"), "LBFGS: max_iter is 'a', expected at least 1"),
         (lambda: sample(POTENTIALS, -1), "n is -1, expected a whole number of at least 0"),

@@ -11,7 +11,7 @@ from hscrf.datasets.nested import make_nested
 from hscrf.objective.bundles import bundled
 from hscrf.solvers import epochs
 from hscrf.solvers.course import Monitor
-from hscrf.solvers.moving import Moving
+from hscrf.solvers.scaled_weights import ScaledWeights
 from test_objective import BLOCKS, PLACES, blocks_of, build
 from test_solvers import Failing, Logistic
 
@@ -20,12 +20,12 @@ ids = {"ids": lambda solver: type(solver).__name__}
 
 
 # ------------------------------------------------------------------------------
-# Moving weights
+# Scaled weights
 
 
 def test_the_mean_of_moving_weights_is_that_of_their_iterates():
     rng = np.random.default_rng(0)
-    moving = Moving(rng.normal(size=6), [slice(0, 2), slice(2, 6)])
+    moving = ScaledWeights(rng.normal(size=6), [slice(0, 2), slice(2, 6)])
     plain, iterates = moving.current, []
     for step in range(60):
         factors, change = np.array([0.5, 0.9]) ** (step % 3), rng.normal(size=6) * (rng.random(6) < 0.4)
@@ -43,7 +43,7 @@ def test_the_mean_of_moving_weights_is_that_of_their_iterates():
 
 
 def test_weights_that_shrink_to_nothing():
-    moving = Moving(np.ones(3), [slice(0, 3)])
+    moving = ScaledWeights(np.ones(3), [slice(0, 3)])
     moving.count()
     moving.shrink(np.zeros(1))
     moving.count()
@@ -90,22 +90,33 @@ def test_bundles_sum_to_the_whole(depth, kind, hidden):
         np.testing.assert_allclose(second, np.repeat(other, sizes) * gradient, rtol=1e-8, atol=1e-9)
 
 
+class WithoutBlocks:
+    """A loss whose bundles change all weights in each step; each weight is a group."""
+
+    def __init__(self, loss):
+        self.loss, self.size, self.n_parts = loss, loss.size, loss.n_parts
+        self.groups = [slice(k, k + 1) for k in range(loss.size)]
+
+    def __call__(self, weights):
+        return self.loss(weights)
+
+    def mistakes(self, weights, which):
+        return self.loss.mistakes(weights, which)
+
+    def bundles(self, order, size):
+        cuts = bundled(np.diff(self.loss.observations.offsets), order, size, self.loss.complete)
+        return [epochs.PlainBatch(self.loss, which, self.groups) for which in cuts]
+
+
 @pytest.mark.parametrize("solver", [SGD(epochs=3, rate=0.2, batch=3), Perceptron(epochs=3, batch=3)], **ids)
 @pytest.mark.parametrize("name", BLOCKS)
-def test_sparse_steps_are_plain_steps(monkeypatch, solver, name):
-    """The same run with bundles that know nothing of blocks; L2 differs from block to block."""
+def test_sparse_steps_are_plain_steps(solver, name):
+    """The same run with bundles without blocks; L2 differs from block to block."""
     loss, w = build(3, [blocks_of(*PLACES[3])[name], Token("c")], "dicts", hidden=0.3)
     c2 = np.repeat([0.5, 0.1], [group.stop - group.start for group in loss.groups])
     found = solver.minimize(loss, w, c2=c2, random_state=0)
 
-    def plain(objective, order, size, c2=0.0):
-        groups = [slice(k, k + 1) for k in range(objective.size)]
-        cuts = bundled(np.diff(objective.observations.offsets), order, size, objective.complete)
-        return [epochs.Some(objective, which, groups) for which in cuts], groups
-
-    monkeypatch.setattr("hscrf.solvers.sgd.bundles_of", plain)
-    monkeypatch.setattr("hscrf.solvers.perceptron.bundles_of", plain)
-    other = solver.minimize(loss, w, c2=c2, random_state=0)
+    other = solver.minimize(WithoutBlocks(loss), w, c2=c2, random_state=0)
     np.testing.assert_allclose(found.weights, other.weights, rtol=1e-8, atol=1e-9)
     for one, two in zip(found.history, other.history, strict=True):
         assert one["loss"] == pytest.approx(two["loss"], rel=1e-9)
@@ -178,10 +189,13 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize(
-    ("solver", "c2"), [(SGD(epochs=20), 0.5), (Perceptron(epochs=20), 0.1)], ids=["SGD", "Perceptron"]
+    ("family", "solver", "c2"),
+    [
+        *((family, SGD(epochs=20), 0.5) for family in FAMILIES),
+        *((family, Perceptron(epochs=20), 0.1) for family in ("nested", "partial", "dynamic")),
+    ],
 )
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_learns_online_as_well_as_by_lbfgs(data, solver, c2, family):
+def test_every_family_learns_online_as_well_as_by_lbfgs(data, family, solver, c2):
     make, form, options = FAMILIES[family]
     X, Y = data[0][:30], form(data[1][:30])
     options = {"c2": c2, "random_state": 0, **options}

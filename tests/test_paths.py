@@ -1,10 +1,12 @@
 """The same numbers by every path: stacks or tables, scaled or logarithmic; and the full range of potentials."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import hscrf
-from comparing import batch_of, in_logarithms, like_the_reference, same_expectations
+from comparing import batch_of, in_logarithms, like_the_reference, on_engines, same_expectations
 from drawing import MIXES, changed, draw_evidence, draw_model, log_sum, parts_of
 from hscrf.engine import Batch, Evidence
 from hscrf.engine.compiled import segmental_levels
@@ -89,7 +91,7 @@ def test_any_level_may_be_forced_into_a_table(engine, forced, bottom):
 # ----------------------------------------------------------------------------------- scaled and logarithmic
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(42))  # each mix twice
 def test_scaled_and_logarithmic_arithmetic_agree(core, seed):
     rng = np.random.default_rng(seed)
     kinds = MIXES[seed % len(MIXES)]
@@ -106,7 +108,7 @@ def test_scaled_and_logarithmic_arithmetic_agree(core, seed):
 
 @pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])
 @pytest.mark.parametrize("borders", [True, False], ids=["borders", "no borders"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_groups_of_any_size_beside_whatever_lies_beyond_them(poisoned, bottom, borders, seed):
     """Sums take four children at a time; groups of 1 to 9 end anywhere, and neighbours must not mix."""
     rng = np.random.default_rng([seed, len(bottom)])
@@ -285,8 +287,7 @@ def test_a_semi_markov_chain_of_large_potentials(engine, forbidden):
     np.testing.assert_allclose(posterior.counts.segment["a"], segments, **ROUNDED)
 
 
-@pytest.mark.parametrize("forbidden", [0.0, 0.01])
-@pytest.mark.parametrize("constant", [False, True], ids=["varying", "constant"])
+@on_engines(["forbidden", "constant"], list(itertools.product([0.0, 0.01], [False, True])), [(0.01, False)])
 def test_a_hierarchy_of_large_potentials(engine, forbidden, constant):
     rng = np.random.default_rng(13)
     p = draw_model(
@@ -301,8 +302,11 @@ def test_a_hierarchy_of_large_potentials(engine, forbidden, constant):
     np.testing.assert_allclose(posterior.state["b"], lower, **ROUNDED)
 
 
-@pytest.mark.parametrize("part", ["token", "start", "stop", "init", "trans", "end"])
-@pytest.mark.parametrize("level", ["a", "b"])
+@on_engines(
+    ["part", "level"],
+    list(itertools.product(["token", "start", "stop", "init", "trans", "end"], ["a", "b"])),
+    [("token", "b"), ("trans", "a")],
+)
 def test_one_large_part_among_moderate_ones(engine, part, level):
     rng = np.random.default_rng(14)
     p = draw_model(rng, ("markov", "unit"), LONG[engine], size=3)
@@ -318,7 +322,7 @@ def test_one_large_part_among_moderate_ones(engine, part, level):
     np.testing.assert_allclose(posterior.state["b"], lower, **ROUNDED)
 
 
-@pytest.mark.parametrize("scale", [30.0, 100.0, 300.0, 1000.0])
+@on_engines(["scale"], [(30.0,), (100.0,), (300.0,), (1000.0,)], [(300.0,)])
 def test_between_moderate_and_large(engine, scale):
     """Cases at the limit of the scaled arithmetic."""
     p = draw_model(np.random.default_rng(15), ("markov", "unit"), LONG[engine], size=3, sparse=True, scale=scale)
@@ -408,13 +412,16 @@ def two_components(late, cost=-800.0, kinds=("unit",), length=400, at=200):
     return changed(p, "token", "a", token)
 
 
-@pytest.mark.parametrize("late", [0.0, -790.0, -800.0, -1e4, -np.inf])
-@pytest.mark.parametrize("cost", [-100.0, -800.0, -5000.0])
+@on_engines(
+    ["late", "cost"],
+    list(itertools.product([0.0, -790.0, -800.0, -1e4, -np.inf], [-100.0, -800.0, -5000.0])),
+    [(-np.inf, -100.0), (-800.0, -5000.0)],
+)
 def test_a_component_far_behind_is_not_forgotten(engine, late, cost):
     like_chain(two_components(late, cost, length=LONG[engine], at=LONG[engine] // 2), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("late", [-790.0, -1e4, -np.inf])
+@on_engines(["late"], [(-790.0,), (-1e4,), (-np.inf,)], [(-1e4,)])
 def test_a_component_that_falls_behind_by_small_steps(engine, late):
     """Each step loses 5 nats, which any one row of scaled numbers holds easily."""
     p = two_components(late, cost=0.0)
@@ -423,7 +430,7 @@ def test_a_component_that_falls_behind_by_small_steps(engine, late):
     like_chain(changed(p, "token", "a", token), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("late", [0.0, -790.0, -1e4, -np.inf])
+@on_engines(["late"], [(0.0,), (-790.0,), (-1e4,), (-np.inf,)], [(-1e4,)])
 def test_a_segmental_component_far_behind_is_not_forgotten(engine, late):
     p = two_components(late, kinds=("segmental",), length=60, at=30)
     log_z, segments = semi_markov(
@@ -436,7 +443,7 @@ def test_a_segmental_component_far_behind_is_not_forgotten(engine, late):
     np.testing.assert_allclose(posterior.counts.segment["a"], segments, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("late", [0.0, -790.0, -1e4, -np.inf])
+@on_engines(["late"], [(0.0,), (-790.0,), (-1e4,), (-np.inf,)], [(-1e4,)])
 def test_a_parent_far_behind_is_not_forgotten(engine, late):
     """As above one level higher: a0 never gives way to a1, which starts 800 behind."""
     length = 300 if engine == "compiled" else 60
@@ -563,7 +570,7 @@ def agrees_with_logarithms(topology, length, values, evidence=None):
 
 
 @pytest.mark.parametrize("cost", [-12.0, -3.0, 4.0])
-@pytest.mark.parametrize("every", [3, 4, 6, 7])
+@pytest.mark.parametrize("every", [3, 7])
 def test_ends_between_which_nothing_can_be_looked_at(core, every, cost):
     topology = hscrf.Topology({"chord": ["C", "F", "G"]}, max_duration={"chord": 12})
     length, rng = 100 * every + 1, np.random.default_rng(every)

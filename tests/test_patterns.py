@@ -89,6 +89,12 @@ def test_columns_of_tokens():
         TokenFeatures(template, columns=["word", "pos"]).fit([rows]).transform([rows, ["a"]])
 
 
+@pytest.mark.parametrize("call", [TokenFeatures().fit, TokenFeatures().fit([["a"]]).transform])
+def test_text_is_no_list_of_tokens(call):
+    with pytest.raises(ValueError, match=r"^X\[0\] is a string, expected a list of tokens; hscrf\.io\.read_text cuts"):
+        call(["Anna sees"])
+
+
 def test_a_pipeline():
     Y = [{"name": ["B-P", "O", "O", "B-L", "I-L", "I-L", "O"]}, {"name": ["O", "O", "B-L"]}]
     model = make_pipeline(TokenFeatures(), hscrf.SemiCRF(max_duration=3))

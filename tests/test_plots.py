@@ -275,6 +275,9 @@ def test_children_that_are_allowed_but_not_favoured_are_thin_and_grey(model):
     assert {edge.get_edgecolor()[:3] for edge in edges} == {(0.72, 0.72, 0.72)}
     legend = ax.get_legend()
     assert [text.get_text() for text in legend.get_texts()][1] == "allowed, weight of at most 1e+06"
+    around = ax.figure.bbox
+    assert around.x0 <= legend.get_window_extent().x0, "all of the legend is in the picture"
+    assert legend.get_window_extent().x1 <= around.x1
     boxes = [p.get_window_extent() for p in ax.patches if p.get_label() in model.topology_.states[-1]]
     assert legend.get_window_extent().y1 <= min(box.y0 for box in boxes)
     ax = drawn(plots.plot_topology(model))
@@ -331,7 +334,7 @@ def test_transitions_of_a_topology_show_who_may_come_first_and_last():
     assert node.get_markerfacecolor() == INK
 
 
-@pytest.mark.parametrize("size", [1, 5, 13, 40])
+@pytest.mark.parametrize("size", [1, 13, 40])
 def test_diagrams_of_few_and_many_states_do_not_overlap(size):
     names = [f"state_number_{k}" for k in range(size)]
     near = {one: [names[(k + step) % size] for step in range(3)] for k, one in enumerate(names)}

@@ -8,7 +8,6 @@ import pytest
 
 import hscrf
 from hscrf import progress
-from hscrf.engine import cost
 from hscrf.progress import Waiting, is_live, waiting
 from hscrf.solvers import course
 
@@ -70,7 +69,7 @@ def slowed(monkeypatch, soon):
 
         return called
 
-    from hscrf.estimator.frame import Frame
+    from hscrf.estimator.frame import Frame, NestedFeatures
     from hscrf.estimator.predictor import Predictor
     from hscrf.families.hhmm.model import HHMM
     from hscrf.objective.likelihood import Likelihood
@@ -78,7 +77,7 @@ def slowed(monkeypatch, soon):
 
     places = [
         (Frame, "update"),
-        (Frame, "observe"),
+        (NestedFeatures, "update"),
         (Likelihood, "__call__"),
         (ObservationEncoder, "pack"),
         (ObservationEncoder, "fit_pack"),
@@ -117,9 +116,8 @@ def test_training_shows_a_line_now_and_then_where_lines_stay():
 
 @pytest.mark.parametrize("verbose", [0, 1])
 @pytest.mark.parametrize("ask", ["predict", "predict_marginals", "sample", "entropy", "score", "log_likelihood"])
-def test_the_cost_of_a_prediction_is_foreseen(capsys, monkeypatch, ask, verbose):
+def test_the_cost_of_a_prediction_is_reported(capsys, every_cost_reported, ask, verbose):
     shape = hscrf.Topology({"day": ["work"], "act": ["sit", "walk"]}, max_duration={"day": None})
     model = hscrf.HSCRF(shape, solver=hscrf.LBFGS(max_iter=1)).fit(X, Y).set_params(verbose=verbose)
-    monkeypatch.setattr(cost, "LONG", 0.0)
     getattr(model, ask)(*([X, Y] if ask in ("score", "log_likelihood") else [X]))
     assert capsys.readouterr().err.count("about 1 s for 2 sequences and") == verbose

@@ -50,6 +50,20 @@ def test_no_step_is_lost_between_reading_and_scoring(shell):
     assert "25 steps" in shell("score", "out.tsv", "-m", "m")[1] + told
 
 
+def test_a_comment_that_is_read_as_a_label_is_said(shell):
+    Path("train.txt").write_text("# source\ta.xml\nAnna\tN\tB-name\nsees\tV\tO\n\n" * 3)
+    code, _, told = shell("fit", "train.txt", "-m", "m", "--levels", "name", *QUICK)
+    assert (code, told.count("train.txt, line 1: level 'name' has the label 'a.xml'")) == (2, 1)
+    assert "; --comment '#' would read the file" in told
+    assert shell("fit", "train.txt", "-m", "m", "--levels", "name", "--comment", "#", *QUICK)[0] == 0
+
+
+def test_options_that_leave_a_wrong_label_are_not_named(shell):
+    Path("train.txt").write_text("Anna\tB-name\nsees\tverb\n\n" * 3)
+    code, _, told = shell("fit", "train.txt", "-m", "m", "--levels", "name", *QUICK)
+    assert (code, "has the label 'verb', expected B-x, I-x, O or ?" in told, "would read" in told) == (2, True, False)
+
+
 # ------------------------------------------------------------------------------
 # 5. Decimal commas and separators
 
@@ -70,7 +84,7 @@ def test_decimal_commas_are_numbers_and_are_told(shell):
     assert "--separator ';' would read the file" in told
     code, _, told = shell("fit", "excel.csv", "-m", "m", "--levels", "state", "--separator", ";", *QUICK)
     assert code == 0
-    assert "columns: a, b numbers with decimal commas, standardised\n" in told
+    assert "columns: a, b (numbers with decimal commas, standardised)\n" in told
     Path("plain.csv").write_text(table())
     assert shell("fit", "plain.csv", "-m", "p", "--levels", "state", *QUICK)[0] == 0
     np.testing.assert_array_equal(hscrf.load("m").coef_, hscrf.load("p").coef_)
@@ -135,7 +149,7 @@ def test_what_the_studio_exports_never_becomes_a_feature(shell):
     for name in ("labels.csv", "labels.tsv"):
         code, _, told = shell("fit", name, "-m", "m", "--levels", "tag", *QUICK)
         assert code == 0, told
-        assert "columns: word text, described by a template\n" in told
+        assert "columns: word (text, described by a template)\n" in told
         code, out, told = shell("predict", name, "-m", "m")
         assert code == 0, told
         assert out.count("ana") == 1  # what was there stays
@@ -244,10 +258,10 @@ def test_tables_are_shared_too(shell):
 def test_fit_says_what_it_read(shell):
     Path("train.txt").write_text(WORDS * 4)
     told = shell("fit", "train.txt", "-m", "m", "--columns", "word,pos,chunk", "--levels", "chunk", *QUICK)[2]
-    assert "4 sequences, 12 steps, chunk (2)\ncolumns: word, pos text, described by a template\n" in told
+    assert "4 sequences, 12 steps, chunk (2)\ncolumns: word, pos (text, described by a template)\n" in told
     told = shell("fit", "train.txt", "-m", "m", "--levels", "chunk=3,pos=2", "--shards", "c", *QUICK)[2]
     assert "4 sequences, 12 steps, chunk (2) > pos (3)\ncolumns: " in told
-    assert "columns: 1 text, described by a template\n" in told
+    assert "columns: 1 (text, described by a template)\n" in told
 
 
 def test_columns_of_further_files_hold_what_those_of_the_first_hold(shell):

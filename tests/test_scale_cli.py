@@ -5,7 +5,7 @@ import json
 import pytest
 
 import hscrf
-from hscrf.cli import large, main, options
+from hscrf.cli import main, options, shards
 from hscrf.io import recipe
 from hscrf.scale import labelling, packing
 from scale_fixtures import partly, sentences, small_shards, write_jsonl
@@ -180,7 +180,7 @@ def test_a_number_asks_for_local_workers(monkeypatch):
             asked.append(options)
 
     monkeypatch.setattr(distributed, "Client", Client)
-    with large.cluster_of("3"):
+    with shards.cluster_of("3"):
         pass
     assert asked[0]["n_workers"] == 3
     assert asked[0]["threads_per_worker"] == 1

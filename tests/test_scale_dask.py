@@ -16,7 +16,7 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     small_shards(monkeypatch)
-    short_search(monkeypatch)
+    short_search(monkeypatch, folds=2)
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,9 @@ def clients():
         one.cluster.close() if one.cluster is not None else None
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
-@pytest.mark.parametrize("case", ["chain", "nested", "segmental", "partial"])
+@pytest.mark.parametrize(
+    ("case", "workers"), [("nested", 1), ("chain", 2), ("nested", 2), ("segmental", 2), ("partial", 4)]
+)
 def test_a_cluster_gives_the_bits_of_memory(clients, case, workers):
     model, data = CASES[case]
     X, Y = data(*sentences(60))
@@ -52,7 +53,7 @@ def test_a_cluster_gives_the_bits_of_memory(clients, case, workers):
     [{"c2": "auto", "random_state": 1}, {"c1": 0.5}, {"solver": hscrf.SGD(epochs=1), "random_state": 1}],
 )
 def test_solvers_on_a_cluster(clients, options):
-    X, Y = sentences(20)
+    X, Y = sentences(12)
     model = hscrf.HSCRF(**{"solver": hscrf.LBFGS(max_iter=3), **options})
     memory = clone(model).fit(X, Y)
     far = clone(model).fit(Shards.from_parts(parts_of(X, Y)), client=clients(2))

@@ -138,6 +138,7 @@ def test_rare_names_are_not_kept_where_there_are_many(monkeypatch):
     model = hscrf.HSCRF(solver=QUICK, min_count=4)
     memory = clone(model).fit(X, Y)
     monkeypatch.setattr(packing, "MANY", 80)
+    monkeypatch.setattr(packing, "SLOTS", 1 << 16)
     kept = []
     settle = ObservationEncoder.settle
     monkeypatch.setattr(

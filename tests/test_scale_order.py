@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import hscrf
 from hscrf.objective.workers import TreeSum, Workers, subtrees
-from hscrf.observations.packed import shard_bounds
+from hscrf.observations.encoder import ObservationEncoder
+from hscrf.observations.packed import SHARD, shard_bounds
 from hscrf.solvers.epochs import shuffled
 
 
@@ -35,9 +35,8 @@ def test_subtrees_give_the_bits_of_the_whole_tree(n, wanted):
     assert len(subtrees(n, wanted)) >= min(n, wanted)
 
 
-def test_shards_are_cut_by_content(monkeypatch):
-    monkeypatch.setattr("hscrf.observations.packed.SHARD", 10)
-    assert shard_bounds([4, 6, 1, 30, 2, 8, 1]) == [(0, 2), (2, 3), (3, 4), (4, 6), (6, 7)]
+def test_shards_are_cut_by_content():
+    assert shard_bounds([4, 6, 1, 30, 2, 8, 1], most=10) == [(0, 2), (2, 3), (3, 4), (4, 6), (6, 7)]
     assert shard_bounds([3]) == [(0, 1)]
 
 
@@ -72,18 +71,16 @@ def test_epochs_stay_within_a_shard():
     assert len({home for home in homes}) == sum(a != b for a, b in zip([None, *homes], homes, strict=False))
 
 
-def test_numeric_columns_are_scaled_by_shards(monkeypatch):
+def test_numeric_columns_are_scaled_by_shards():
     """Means and scales in memory are those of shards that are merged in order."""
-    monkeypatch.setattr("hscrf.observations.packed.SHARD", 20)
     rng = np.random.default_rng(2)
-    X = [rng.normal(size=(7, 2)) * [1e3, 1.0] for _ in range(9)]
-    Y = [list(rng.choice(["a", "b"], size=7)) for _ in X]
-    whole = hscrf.ChainCRF(solver=hscrf.LBFGS(max_iter=2)).fit(X, Y)
-    from hscrf.observations.encoder import ObservationEncoder
-
-    parts = ObservationEncoder()
-    for begin, stop in shard_bounds([7] * 9):
+    X = [rng.normal(size=(SHARD // 2 + 1, 2)) * [1e3, 1.0] for _ in range(3)]
+    whole, parts = ObservationEncoder(), ObservationEncoder()
+    whole.fit_pack(X)
+    bounds = shard_bounds(list(map(len, X)))
+    assert len(bounds) == 3
+    for begin, stop in bounds:
         parts.update(X[begin:stop])
     parts.settle()
-    assert (whole.encoder_.mean == parts.mean).all()
-    assert (whole.encoder_.scale == parts.scale).all()
+    assert (whole.mean == parts.mean).all()
+    assert (whole.scale == parts.scale).all()

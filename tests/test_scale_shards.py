@@ -15,7 +15,7 @@ from scale_fixtures import CASES, partly, parts_of, sentences, short_search, sma
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     small_shards(monkeypatch)
-    short_search(monkeypatch)
+    short_search(monkeypatch, folds=2)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -27,7 +27,8 @@ def test_in_memory_and_on_disk_give_the_same_bits(case):
     shards = Shards.from_parts(parts_of(X, Y))
     disk = clone(model).fit(shards)
     assert memory.mean_lengths_ == disk.mean_lengths_
-    assert memory.mean_lengths_ == clone(model).fit(shards).mean_lengths_, "they are packed now"
+    again = clone(model).set_params(solver=hscrf.LBFGS(max_iter=1)).fit(shards)
+    assert memory.mean_lengths_ == again.mean_lengths_, "they are packed now"
     assert memory.history_[-1]["loss"] == disk.history_[-1]["loss"]
     assert memory.loss_ == disk.loss_
     assert (memory.coef_ == disk.coef_).all()

@@ -124,12 +124,12 @@ def test_scores_in_training_come_from_classifiers_that_have_not_seen_the_sequenc
 
 def test_no_group_is_in_two_folds():
     groups = [0, 0, 1, 1, 2, 2]
-    for held in make_folds(3, 6, groups, None).held:
+    for held in make_folds(3, 6, groups, None):
         assert len({groups[n] for n in held}) == 1
-    held = np.concatenate(make_folds(4, 6, None, 0).held)
+    held = np.concatenate(make_folds(4, 6, None, 0))
     assert sorted(held) == list(range(6))
-    assert len(make_folds(5, 3, None, 0).held) == 3
-    assert len(make_folds(GroupKFold(3), 6, groups, None).held) == 3
+    assert len(make_folds(5, 3, None, 0)) == 3
+    assert len(make_folds(GroupKFold(3), 6, groups, None)) == 3
 
 
 def test_it_beats_a_linear_model_where_states_are_no_linear_function():

@@ -26,10 +26,6 @@ X = [[{"word": "a"}, {"word": "b"}, {"word": "a"}]]
 features = [hscrf.Token("tag"), hscrf.Token("phrase", average=True)]
 for solver in (hscrf.LBFGS(max_iter=2), hscrf.SGD(epochs=1)):
     hscrf.HSCRF(topology, features=features, solver=solver).fit(X, [labels]).predict(X)
-many = [[["often"]] * 9] * 12  # sequences side by side
-hscrf.ChainCRF(solver=hscrf.LBFGS(max_iter=2)).fit(many, [["x", "y", "x"] * 3] * 12).predict(many)
-few = hscrf.Perceptron(epochs=1)  # one mistake among many steps
-hscrf.ChainCRF(solver=few).fit([[["a"]] * 40, [["a"]] * 39 + [["b"]]], [["x"] * 40, ["x"] * 39 + ["y"]])
 """
 
 

@@ -76,6 +76,10 @@ def test_rows_that_do_not_fit_are_refused():
         stream.push(X[0])
     with pytest.raises(ValueError, match="is 'hall', expected a row of a, b, room"):
         stream.push("hall")
+    numbers = [x[["a", "b"]].to_numpy() for x in X]
+    stream = hscrf.ChainCRF(solver=hscrf.LBFGS(max_iter=2)).fit(numbers, Y).stream(lag=0)
+    with pytest.raises(ValueError, match="a table of 12 rows, expected one: extend"):
+        stream.push(numbers[0])
 
 
 # ------------------------------------------------------------------------------
@@ -176,6 +180,6 @@ def test_a_line_that_names_the_columns(shell, between):
     text = "# columns:" + between + between.join(["word", "tag"]) + "\n" + (rows + "\n") * 4
     Path("train.txt").write_text(text)
     code, _, told = shell("fit", "train.txt", "-m", "m", "--levels", "tag", *QUICK)
-    assert (code, "8 steps" in told, "columns: word text" in told) == (0, True, True)
+    assert (code, "8 steps" in told, "columns: word (text" in told) == (0, True, True)
     _, whole, _ = shell("predict", "train.txt", "-m", "m", "-t")
     assert shell("predict", "--stream", "--lag", "50", "-m", "m", text=text)[:2] == (0, whole)

@@ -75,7 +75,7 @@ def test_cut_sequences_have_the_same_expectations(kinds, constant, classes):
     evidence = Evidence.of([known_above(rng, p, d) for p, d in zip(models, levels, strict=True)])
     one, other = engines(models, evidence)
     assert_same(one, other, packed(models))
-    assert {part.top for part in one.cut.parts} >= set(levels[1:])
+    assert {group.top for group in one.cut.groups} >= set(levels[1:])
     assert_same(one, other, packed(models), rng.normal(size=5))
 
 
@@ -106,7 +106,7 @@ def test_fillers_remember_in_stretches():
         models.append(hscrf.Potentials(topology, n, token=token, trans=trans))
     one, other = engines(models, Evidence.of([known_above(rng, p, 1) for p in models]))
     assert_same(one, other, {**packed(models), ("trans", 1): trans["a"]})
-    assert {part.top for part in one.cut.parts} == {1}
+    assert {group.top for group in one.cut.groups} == {1}
 
 
 def nested(columns):
@@ -124,7 +124,7 @@ def test_parts_have_only_the_states_below_theirs_and_no_evidence():
     models, labels = nested([{"a": ["B-x", "I-x", "B-y"], "b": ["?"] * 3}, {"a": ["B-y", "B-y"], "b": ["?"] * 2}])
     one, other = engines(models, Evidence.of([y.closed() for y in labels]))
     assert_same(one, other, packed(models))
-    below_x, below_y = one.cut.parts
+    below_x, below_y = one.cut.groups
     assert [own.tolist() for own in below_x.columns] == [[], [0], [0]]
     assert [own.tolist() for own in below_y.columns] == [[], [1], [1, 2]]
     assert (below_x.end - below_x.begin, below_y.end - below_y.begin) == (2, 3)

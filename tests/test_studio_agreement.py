@@ -128,6 +128,7 @@ def test_differences_are_settled_by_keys_and_both_histories_are_kept(browser, da
     tab = Tab(browser.new_context(viewport=ROOM).new_page()).open(command.url)
     tab.wait_text("#title", "sequence_0001")
     tab.wait_text("#settle", "3 to settle")
+    assert "step 2" in tab.current, "the first difference is chosen"
     for key in ("<", ">", "<"):
         tab.fix("Shift+Comma" if key == "<" else "Shift+Period")
     tab.page.locator("#settle").wait_for(state="hidden")

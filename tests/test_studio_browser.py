@@ -116,7 +116,7 @@ def test_the_rest_follows_a_fixed_label(tab):
     assert [text.split(": ")[1].split(",")[0] for text in shown] == labels_of(after, "trajectory")
 
 
-def test_a_boundary_is_dragged(tab):
+def test_a_boundary_is_dragged_and_with_shift_steps_are_chosen(tab):
     tab.choose("activity", 3)
     tab.fix(",", ".", "s")
     border = tab.view()["segments"]["activity"][0][1]
@@ -125,6 +125,13 @@ def test_a_boundary_is_dragged(tab):
     view = tab.view()
     assert border + 4 in view["fixed_borders"]["activity"]["on"]
     assert view["segments"]["activity"][0][1] == border + 4
+    tab.page.keyboard.down("Shift")
+    tab.drag(tab.point("activity", border + 4), tab.point("activity", border + 7))
+    tab.page.keyboard.up("Shift")
+    assert f"steps {border + 4} to {border + 6}" in tab.current
+    tab.saves(lambda: tab.drag(tab.point("activity", border + 4), tab.point("activity", 0)))
+    after = tab.view()["segments"]["activity"]
+    assert after[0] == [0, *view["segments"]["activity"][1][1:]], "a border that reaches the next one leaves no segment"
 
 
 def test_a_range_that_is_dragged_becomes_one_segment(tab):
@@ -136,8 +143,13 @@ def test_a_range_that_is_dragged_becomes_one_segment(tab):
 
 
 def test_drags_begin_and_end_at_borders_that_they_miss_by_a_few_pixels(new_tab, tmp_path):
-    """Segments are labelled one after the other, level by level: nothing is left between them or contradicts."""
-    topology = Topology({"phase": ["quiet", "song"], "sound": ["hum", "beep"]}, max_duration={"sound": None})
+    """Segments are labelled one after the other, level by level: nothing is left between them or contradicts.
+
+    What follows from the labels below, here a song where the beep is, is labelled like steps without a label.
+    """
+    children = {"phase": {"quiet": ["hum"], "song": ["hum", "beep"]}}
+    names = {"phase": ["quiet", "song"], "sound": ["hum", "beep"]}
+    topology = Topology(names, children=children, max_duration={"sound": None})
     with serve([[[float(t)] for t in range(400)]], topology=topology, db=tmp_path / "c.sqlite", port=0) as session:
         tab = new_tab(session)
 
@@ -148,12 +160,34 @@ def test_drags_begin_and_end_at_borders_that_they_miss_by_a_few_pixels(new_tab, 
         for start, stop, digit, misses in ((0, 80, "1", (-6, 0)), (80, 200, "2", (-4, 0)), (200, 400, "1", (4, 8))):
             drag("sound", start, stop, *misses)
             tab.fix(digit)
-        assert tab.view()["segments"]["sound"] == [[0, 80, "hum"], [80, 200, "beep"], [200, 400, "hum"]]
+        view = tab.view()
+        assert view["segments"]["sound"] == [[0, 80, "hum"], [80, 200, "beep"], [200, 400, "hum"]]
+        assert [80, 200, "song"] in view["segments"]["phase"]
         for start, stop, digit, misses in ((0, 80, "1", (3, -5)), (80, 400, "2", (-3, -5))):
             drag("phase", start, stop, *misses)
             tab.fix(digit)
         view = tab.view()
         assert (view["segments"]["phase"], view["conflict"]) == ([[0, 80, "quiet"], [80, 400, "song"]], None)
+        tab.saves(lambda: drag("sound", 80, 120, 0, 0))
+        view = tab.view()
+        assert view["segments"]["sound"][:3] == [[0, 80, "hum"], [80, 120, None], [120, 200, "beep"]]
+        assert view["conflict"] is None
+
+
+MOVED = """async () => {
+  const { Actions } = await import('/page/actions.js');
+  const shown = { model: 1, fixed_borders: { phase: { on: [80], off: [] } } };
+  const state = { levels: ['phase', 'sound'], level: () => ({ unit: false }), shown };
+  const actions = new Actions(state, () => {}, () => {}, async () => {});
+  const limits = { low: 0, high: 200, left: 'hum', label: 'beep' };
+  return [actions.moved('sound', 80, 40, limits), actions.moved('phase', 80, 40, limits)];
+}"""
+
+
+def test_a_border_below_a_fixed_one_splits_instead_of_moving(watched):
+    below, itself = watched.page.evaluate(MOVED)
+    assert below == ["boundary", {"level": "sound", "at": 40, "on": True}]
+    assert itself == ["boundary", {"level": "phase", "at": 40, "on": True, "from": 80}]
 
 
 def test_a_border_next_to_unlabelled_steps_is_moved_back_or_with_shift(new_tab, tmp_path):
@@ -796,7 +830,7 @@ def test_script_in_names_labels_and_tokens_stays_text(new_tab, tmp_path):
         assert bad in tab.text(".wordline")
         assert "unlabelled" in tab.current
         assert "no label yet" not in tab.current, "said once"
-        assert tab.text("#queue-order") == "in the order of the file"
+        assert tab.text("#queue-order") == "in the given order"
         tab.fix("1")
         assert bad in tab.current
         tab.press("p", "Escape", "?", "Escape")

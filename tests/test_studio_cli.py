@@ -63,7 +63,7 @@ def test_a_file_of_one_word_a_line_is_labelled_trained_on_and_predicted(tmp_path
 
 def test_the_demonstration_opens_on_a_sequence_with_suggestions(tmp_path):
     command = Command("--demo", "citations", "--db", tmp_path / "d.sqlite")
-    person = Person(command.url)
+    person = Person(command.url).warm()
     project, queue = person.get("/api/project").json(), person.get("/api/queue").json()
     assert project["model"]["words"] == "model 1, trained on 20 sequences"
     view = person.view(queue["next"])

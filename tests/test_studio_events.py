@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from hscrf import Topology
 from hscrf.studio.data.database import Event
-from hscrf.studio.data.events import Invalid, State
+from hscrf.studio.data.events import State
 from hscrf.studio.data.evidence import imported, labels_of, levels_of, without_levels
+from hscrf.studio.data.problems import Invalid
 from hscrf.studio.work.views import origins
 
 TOPOLOGY = Topology({"phrase": ["NP", "VP", "O"], "tag": ["D", "N"]})

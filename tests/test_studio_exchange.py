@@ -13,7 +13,7 @@ import pytest
 from hscrf import Topology
 from hscrf.cli.main import main
 from hscrf.io import Labelled, Span, TimeAxis, place, read_annotations, read_eaf, read_label_config, write_eaf
-from hscrf.io.timelines import MOST_BYTES
+from hscrf.io.foreign import MOST_BYTES
 from hscrf.studio import serve
 from studio_fixtures import Person, open_studio, sentences
 from test_studio_cli import Command

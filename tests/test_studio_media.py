@@ -228,10 +228,10 @@ def test_a_film_is_shown_next_to_the_tracks_and_follows_the_cursor(browser, film
         tab.press("r")
         tab.page.locator("#guide").wait_for()
         tab.page.wait_for_function("""() => {
-          const tracks = document.getElementById('tracks').getBoundingClientRect();
+          const box = document.getElementById('tracks'), tracks = box.getBoundingClientRect();
           const guide = document.getElementById('guide').getBoundingClientRect();
           const drawn = parseFloat(document.querySelector('#tracks canvas').style.width);
-          return tracks.right <= guide.left + 1 && Math.abs(drawn - tracks.width) < 2;
+          return tracks.right <= guide.left + 1 && Math.abs(drawn - box.clientWidth) < 2;
         }""")
 
 

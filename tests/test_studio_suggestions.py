@@ -14,8 +14,9 @@ from hscrf.inference import Posterior
 from hscrf.inference.conflicts import smallest_core
 from hscrf.studio.data.conflicts import crossed, groups_of, knowledge_of
 from hscrf.studio.data.database import Event
-from hscrf.studio.data.events import Invalid, State
+from hscrf.studio.data.events import State
 from hscrf.studio.data.evidence import labels_of, levels_of
+from hscrf.studio.data.problems import Invalid
 from hscrf.studio.model import suggestions
 from hscrf.studio.model.suggestions import Suggester, Suggestion, changed, overlaid, shown_segments, unmodelled
 from hscrf.studio.work.queue import Candidate, is_random, ordered

@@ -199,6 +199,18 @@ def test_a_text_that_passes_for_a_column_of_steps_is_told(tmp_path, capsys):
     assert main(["fit", str(tmp_path / "train.txt"), "-m", path, *tabs]) == 0
     capsys.readouterr()
     assert main(["predict", notes, "-m", path]) == 0
-    assert "notes.txt looks like plain text" in capsys.readouterr().err
+    assert "notes.txt, line 1: 'the cat sees' was read as one token; --format text reads" in capsys.readouterr().err
     assert main(["predict", notes, "-m", path, "--format", "text"]) == 0
-    assert "looks like" not in capsys.readouterr().err
+    assert "one token" not in capsys.readouterr().err
+
+
+def test_columns_between_blanks_that_pass_for_a_token_are_told(tmp_path, capsys, monkeypatch):
+    (tmp_path / "train.txt").write_text(SENTENCES.replace(" ", "\t"))
+    path = str(tmp_path / "m.hscrf")
+    tabs = ["--separator", "tab", "--levels", "chunk=3,tag=2"]
+    assert main(["fit", str(tmp_path / "train.txt"), "-m", path, *tabs]) == 0
+    for words, told in (([], True), (["--separator", "space"], False)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"the ? ?\ncat ? ?\n\n")))
+        capsys.readouterr()
+        assert main(["predict", "-", "-m", path, *words]) == 0
+        assert ("--separator space columns" in capsys.readouterr().err) == told

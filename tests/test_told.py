@@ -48,7 +48,7 @@ def test_dates_in_the_shell(shell):
     Path("days.csv").write_text(csv_of({"when": days, "x": NUMBERS, "state": STATES}))
     code, _, told = shell("fit", "days.csv", "-m", "m", "--levels", "state", *QUICK)
     assert code == 0
-    assert "columns: x numbers, standardised; when dates, standardised\n" in told
+    assert "columns: x (numbers, standardised); when (dates, standardised)\n" in told
     code, out, _ = shell("predict", "days.csv", "-m", "m", "-t")
     assert (code, out.splitlines()[1].split(",")[1]) == (0, "2024-01-01 00:00:00")
     Path("new.csv").write_text("sequence,when,x\na,yesterday,1\n")
@@ -137,7 +137,7 @@ def test_labels_in_feature_dicts_are_warned_of(shell):
     for more in ([], ["--shards", "cache"]):
         told = shell("fit", "days.jsonl", "-m", "m", *QUICK, *more)[2]
         assert (
-            "columns: feature dicts: x numbers, as they are; chunk, room text; 1 other name; 0.83 % missing in x"
+            "columns: feature dicts: x (numbers, as they are); chunk, room (text); 1 other name; 0.83 % missing in x"
             in told
         )
         assert "column 'chunk' looks like BIO labels, but is taken for a feature" in told
@@ -185,7 +185,7 @@ def test_shards_are_described_and_doubted_as_files_are(shell):
         code, _, told = shell(*command, *options)
         assert code == 0, told
         assert "3 sequences, 120 steps, state (3)\n" in told
-        assert "columns: x numbers with decimal commas, standardised; copy text; 0.83 % missing in x\n" in told
+        assert "columns: x (numbers with decimal commas, standardised); copy (text); 0.83 % missing in x\n" in told
         assert "hscrf: column 'copy' has the labels of level 'state', but is taken for a feature" in told
 
 

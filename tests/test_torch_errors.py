@@ -230,7 +230,7 @@ WRONG = {
         lambda: Tagger().fit([np.zeros((2, 1)), np.zeros((2, 3))], TAGS),
         "X[1] has 3 columns; expected 1, as X[0] has",
     ),
-    "weights of a tagger": (lambda: Tagger().fit(WORDS, TAGS, [0, 0]), "sample_weight is 0 for all sequences"),
+    "weights of a tagger": (lambda: Tagger().fit(WORDS, TAGS, [0, 0]), "sample_weight is 0 for every sequence"),
     "development alone": (
         lambda: Tagger().fit(WORDS, TAGS, development=[["a"]] * 3),
         "development has 3 items; expected a pair (X, Y)",

@@ -136,7 +136,8 @@ def test_partial_labels_and_weights_and_development():
     partial = [{"phrase": y["phrase"], "tag": y["tag"] if n % 2 else ["?"] * len(y["tag"])} for n, y in enumerate(Y)]
     weights = np.where(np.arange(len(X)) < 20, 1.0, 0.0)
     model = Tagger(hidden=8, epochs=12, learning_rate=0.02, patience=2, random_state=0)
-    model.fit(X, partial, sample_weight=weights, development=(SENTENCES, NESTED))
+    with pytest.warns(UserWarning, match="sequences have a sample_weight of 0: nothing is added to the loss, but"):
+        model.fit(X, partial, sample_weight=weights, development=(SENTENCES, NESTED))
     assert model.score(SENTENCES, NESTED) > 0.7
     assert model.n_iter_ < 12 or model.stop_reason_ == "12 epochs"
 
@@ -291,6 +292,18 @@ def test_words_have_columns_of_their_spelling():
         cased.encode([[{"tag": "x"}]])
 
 
+def test_a_share_of_the_words_that_occur_once_is_hidden():
+    inputs = Inputs().fit([["the", "cat"], ["the", "dog"]])
+    inputs = Inputs.from_json(json.loads(json.dumps(inputs.to_json())))
+    names = inputs.batch(inputs.encode([["the", "cat", "the", "dog"] * 500]))["names"]
+    hidden = inputs.hide_rare(names, 0.3, torch.Generator().manual_seed(0))
+    lost = (hidden != names)[0, :, 0]
+    assert lost[1::2].float().mean() == pytest.approx(0.3, abs=0.05)
+    assert (hidden[0, lost, 0] == 1).all()
+    assert not lost[::2].any()
+    assert torch.equal(hidden[..., 1:], names[..., 1:])  # the spelling stays
+
+
 @pytest.mark.parametrize(
     "module", [BiLSTM(3, 400, dropout=0.5), ColumnEmbedding({"word": 9}, "word", word_size=400, dropout=0.5)]
 )
@@ -349,3 +362,16 @@ def test_the_shell_reads_tables_of_numbers(tmp_path, capsys):
     assert main(["predict", str(data), "-m", str(model), "-t", "-o", str(tmp_path / "out.csv")]) == 0
     assert main(["show", str(model)]) == 0
     assert "numeric columns: x" in capsys.readouterr().out
+
+
+def test_fillers_remember_unless_the_option_decides(tmp_path):
+    X, Y = [["x", ",", "z"], ["y", ",", "z"]] * 8, [{"part": ["X", "O", "X"]}, {"part": ["Y", "O", "Y"]}] * 8
+    assert Tagger(epochs=1, hidden=2).fit(X, Y).topology_.filler_names == {"part": ["O"]}
+    assert not Tagger(epochs=1, hidden=2, fillers=None).fit(X, Y).topology_.remembers
+    data, model = tmp_path / "train.txt", tmp_path / "m.safetensors"
+    data.write_text("X B-X\n, O\nz B-X\n\nY B-Y\n, O\nz B-Y\n\n" * 8)
+    fit = ["fit", str(data), "-m", str(model), "--levels", "part=2", "--encoder", "bilstm", "--max-iter", "1"]
+    assert main(fit) == 0
+    assert Tagger.load(model).topology_.remembers
+    assert main([*fit, "--fillers", "none"]) == 0
+    assert not Tagger.load(model).topology_.remembers

@@ -8,19 +8,37 @@ namespace hscrf::ISA {
 
 struct Linear {
     static constexpr double zero = 0.0, one = 1.0;
-    static INLINE V times(V a, V b) { return a * b; }
-    static INLINE V plus(V a, V b) { return a + b; }
-    static INLINE V probability(V value, V bar) { return value * bar; }
+    template <class V>
+    static INLINE V times(V a, V b) {
+        return a * b;
+    }
+    template <class V>
+    static INLINE V plus(V a, V b) {
+        return a + b;
+    }
+    template <class V>
+    static INLINE V probability(V value, V bar) {
+        return value * bar;
+    }
     // Counts of pairs are multiplied by their potential p once, at the end.
-    static INLINE V count(V total, V a, V b, V) { return total + a * b; }
+    template <class V>
+    static INLINE V count(V total, V a, V b, V) {
+        return total + a * b;
+    }
     static double read(double log_value) { return std::exp(log_value); }
     static double log(double value) { return value > 0 ? std::log(value) : -INF; }
 };
 
 struct Max {
     static constexpr double zero = -INF, one = 0.0;
-    static INLINE V times(V a, V b) { return a + b; }
-    static INLINE V plus(V a, V b) { return larger(a, b); }
+    template <class V>
+    static INLINE V times(V a, V b) {
+        return a + b;
+    }
+    template <class V>
+    static INLINE V plus(V a, V b) {
+        return larger(a, b);
+    }
     static double read(double log_value) { return log_value; }
     static double log(double value) { return value; }
 };
@@ -29,16 +47,27 @@ struct Log {
     static constexpr double FAINTEST = -60;    // fainter posteriors add nothing to counts
     static constexpr double NEGLIGIBLE = -45;  // terms so far below the highest add nothing to a sum
     static constexpr double zero = -INF, one = 0.0;
-    static INLINE V times(V a, V b) { return a + b; }
+    template <class V>
+    static INLINE V times(V a, V b) {
+        return a + b;
+    }
+    template <class V>
     static __attribute__((noinline)) V plus(V a, V b) {
         const V high = larger(a, b), low = smaller(a, b);
-        return high > splat(-INF) ? high + ISA::log(1.0 + exp(low - high)) : high;
+        return high > splat<V>(-INF) ? high + ISA::log(1.0 + exp(low - high)) : high;
     }
-    static __attribute__((noinline)) V exp(V value) { return ISA::exp(value); }  // rarely called, in many places
-    static INLINE V probability(V value, V bar) { return exp(value + bar); }
+    template <class V>
+    static __attribute__((noinline)) V exp(V value) {
+        return ISA::exp(value);  // rarely called, in many places
+    }
+    template <class V>
+    static INLINE V probability(V value, V bar) {
+        return exp(value + bar);
+    }
+    template <class V>
     static INLINE V count(V total, V a, V b, V p) {
         const V value = a + b + p;
-        return any(value > splat(FAINTEST)) ? total + exp(value) : total;
+        return any(value > splat<V>(FAINTEST)) ? total + exp(value) : total;
     }
     static double read(double log_value) { return log_value; }
     static double log(double value) { return value; }
@@ -51,20 +80,20 @@ constexpr bool is_log = std::is_same_v<A, Log>;
 
 // The sum over k < n of term(k), and of ``first``. Log finds the highest term first, and skips the exponentials of
 // terms that add nothing to it.
-template <class A, class Term>
+template <class A, class V, class Term>
 INLINE V reduce(V first, int n, Term term) {
     if constexpr (is_log<A>) {
         V high = first;
         for (int k = 0; k < n; ++k) high = larger(high, term(k));
-        const V shift = high > splat(-INF) ? high : V{};
+        const V shift = high > splat<V>(-INF) ? high : V{};
         V total = Log::exp(first - shift);
         for (int k = 0; k < n; ++k) {
             const V value = term(k) - shift;
-            if (any(value > splat(Log::NEGLIGIBLE))) total += Log::exp(value);
+            if (any(value > splat<V>(Log::NEGLIGIBLE))) total += Log::exp(value);
         }
         return shift + log(total);
     } else {
-        V even = first, odd = splat(A::zero);
+        V even = first, odd = splat<V>(A::zero);
         int k = 0;
         for (; k + 2 <= n; k += 2) even = A::plus(even, term(k)), odd = A::plus(odd, term(k + 1));
         if (k < n) even = A::plus(even, term(k));
@@ -73,7 +102,7 @@ INLINE V reduce(V first, int n, Term term) {
 }
 
 // The sum of the lanes of a vector.
-template <class A>
+template <class A, class V>
 INLINE double lanes_sum(V value) {
     if constexpr (is_linear<A>) return sum(value);
     const double high = highest(value);

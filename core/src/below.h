@@ -33,25 +33,26 @@ struct Below {
                 std::equal(trie->state.begin() + trie->inner, trie->state.end(), other.state.begin() + other.inner));
     }
 
-    // Read the log masses of the bottom's segments; ``levels`` are the layer's, see ``Tokens``.
+    // Read the log masses of the bottom's segments; ``levels`` are the layer's, see ``Tokens``; ``found``: where their
+    // posteriors go, or nullptr.
     void read(const Trie& given, const Columns& c, const std::vector<Observed>& levels, const double* log_masses,
-              Space& space, bool counted, double of_tables) {
+              Space& space, double* found, double of_tables) {
         reach = of_tables, trie = &given, columns = &c, leaves = given.leaves();
         faint = std::min(FAINT, 550 - 2 * reach);  // FLOOR times it, and two tables, is a normal number
 
         find_path(levels, space);
-        bool same = !path && leaves == c.wide && !is_linear<A>;
+        bool same = leaves == c.wide && given.depth == 1;  // are leaves the states of the table
         for (int x = 0; same && x < leaves; ++x) same = given.state[given.inner + x] == std::min(x, c.states);
         mass = log_masses;
-        if (!same) {
+        if (!same || is_linear<A>) {
             double* to = space.get(MASS, size_t(c.lines) * leaves);
             stack(log_masses, to);
             if (is_linear<A>) take_off_gauge(to, space);
             mass = to;
         }
         const auto above = [&](int t, int x) { return path ? path[size_t(t) * parents() + parent_of(x)] : 0.0; };
-        beyond.read(given, c, levels[given.depth], space, counted, above);
-        if (counted) post = space.filled(POST, size_t(c.lines) * leaves, 0.0);
+        beyond.read(given, c, levels[given.depth], space, found, above);
+        if (found) post = same ? found : space.filled(POST, size_t(c.lines) * leaves, 0.0);
     }
 
     size_t line(int t, int lag) const { return size_t(columns->base[t] + lag) * leaves; }
@@ -61,22 +62,18 @@ struct Below {
     double leave(double* found, const std::vector<Observed>& levels, Space& space, const std::vector<double*>& states) {
         const Columns& c = *columns;
         double doubt = 0;
-        std::vector<int> state(trie->state.begin() + trie->inner, trie->state.end());
-        for (int64_t n = 0; n < c.lines; ++n) {
-            const double *from = post + n * leaves, *factor = mass + n * leaves;
-            double* to = found + n * c.wide;
+        for (size_t k = 0; is_linear<A> && clipped && k < size_t(c.lines) * leaves; ++k)
+            if (mass[k] == faintest) doubt += std::fabs(post[k]);
+        const int* state = &trie->state[trie->inner];
+        for (int64_t n = 0; post != found && n < c.lines; ++n)
             for (int x = 0; x < leaves; ++x)
-                if (state[x] < c.states) to[state[x]] += from[x];
-            if (is_linear<A> && clipped)
-                for (int x = 0; x < leaves; ++x)
-                    if (factor[x] == faintest) doubt += std::fabs(from[x]);
-        }
+                if (state[x] < c.states) found[n * c.wide + state[x]] += post[n * leaves + x];
         if (trie->depth > 1) count_path(levels, space, states);
         if (beyond.any) {
             beyond.leave(*trie, c, space.get(TAIL_FOUND, 3 * size_t(c.steps) * c.wide));
             beyond.forget(c);
         }
-        std::fill(post, post + size_t(c.lines) * leaves, 0.0);
+        if (post != found) std::fill(post, post + size_t(c.lines) * leaves, 0.0);
         return doubt;
     }
 

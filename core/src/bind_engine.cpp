@@ -121,7 +121,8 @@ struct PyRun {
     std::vector<double> weight;
     std::vector<int> where;
 
-    // Candidates that are possible, best first: how much worse than the best each is, and where it leads.
+    // Candidates that are possible, best first: how much worse than the best each is, and kind, node and
+    // step to which each leads, one after the other.
     nb::tuple incoming(int kind, int node, int t) {
         require(run->has(kind, node, t), "a run has no such item");
         run->incoming(kind, node, t, weight, where);
@@ -132,7 +133,7 @@ struct PyRun {
         nb::list losses, places;
         for (int k : order) {
             losses.append(weight[order[0]] - weight[k]);
-            places.append(nb::make_tuple(where[3 * k], where[3 * k + 1], where[3 * k + 2]));
+            for (int part = 0; part < 3; ++part) places.append(where[3 * k + part]);
         }
         return nb::make_tuple(losses, places);
     }

@@ -163,19 +163,18 @@ struct Native final : Engine {
     // The ways back of all rows together, step by step: their numbers lie next to each other.
     static void trace_all(Bundle<Max>& bundle, const Written& to) {
         Trace<Max, Bundle<Max>::Kind> way{bundle.walk};
-        Item item[Bundle<Max>::R];
+        Item leaf[Bundle<Max>::R];
         const int64_t* first = bundle.sequences.first;
         for (int r = 0; r < bundle.rows; ++r) {
-            item[r] = {FRESH_RUN, 0, -1};
+            leaf[r] = {ENDS, 0, -1};
             if (bundle.log_z[r] == -INF) continue;
             const int last = bundle.sequences.length[r] - 1;
             to.end(0, 0, first[r] + last);
-            item[r] = way.end_of(last, first[r], 0, to);
+            leaf[r] = way.end_of(r, last, first[r], 0, nullptr, to);
         }
         for (int t = bundle.walk.steps - 1; t >= 0; --t)
             for (int r = 0; r < bundle.rows; ++r)
-                while (item[r].t == t && item[r].kind != FRESH_RUN)
-                    item[r] = way.next(item[r], r, first[r], 0, nullptr, to);
+                if (leaf[r].t == t) leaf[r] = way.next(leaf[r], r, first[r], 0, nullptr, to);
     }
 
     void draw(const Batch& batch, int draws, uint64_t seed, double* log_z, int32_t* states,

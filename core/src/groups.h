@@ -36,16 +36,17 @@ INLINE void product_alone(const double* above, const double* entry, const double
 // The same for C children in B of R rows.
 template <class A, int R, int B, int C, class Put>
 INLINE void product_rows(const double* above, const double* entry, const double* before, const double* table, int count,
-                         int v, int r, Put put) {
-    constexpr int H = B / W;
+                         int panel, int v, int r, Put put) {
+    using V = Vector<R>;
+    constexpr int W = lanes<V>, H = B / W;
     V total[C][H];
     UNROLL for (int k = 0; k < C; ++k) UNROLL for (int h = 0; h < H; ++h) total[k][h] =
-        above ? A::times(load(above + r + h * W), splat(entry[v + k])) : splat(A::zero);
+        above ? A::times(load<V>(above + r + h * W), splat<V>(entry[v + k])) : splat<V>(A::zero);
     if (before) {
         const double* x = before + r;
         for (int u = 0; u < count; ++u, table += PAD, x += R)
             UNROLL for (int h = 0; h < H; ++h) UNROLL for (int k = 0; k < C; ++k) total[k][h] =
-                A::plus(total[k][h], A::times(load(x + h * W), splat(table[k])));
+                A::plus(total[k][h], A::times(load<V>(x + h * W), splat<V>(table[k / PAD * panel + k % PAD])));
     }
     UNROLL for (int k = 0; k < C; ++k) UNROLL for (int h = 0; h < H; ++h) put(v + k, r + h * W, total[k][h]);
 }
@@ -54,13 +55,15 @@ INLINE void product_rows(const double* above, const double* entry, const double*
 template <class A, int R, class Put>
 INLINE void product(const double* above, const double* entry, const double* before, const double* table, int count,
                     int width, int size, Put put) {
+    using V = Vector<R>;
+    constexpr int W = lanes<V>;
     const int panel = width * PAD;
     if constexpr (is_log<A>) {
         static_assert(R == 1);
         for (int v = 0; v < size; v += W) {
             const double* column = table + v / PAD * panel + v % PAD;
-            const V first = above ? splat(*above) + load(entry + v) : splat(A::zero);
-            const auto term = [&](int u) ALWAYS { return splat(before[u]) + load(column + u * PAD); };
+            const V first = above ? splat<V>(*above) + load<V>(entry + v) : splat<V>(A::zero);
+            const auto term = [&](int u) ALWAYS { return splat<V>(before[u]) + load<V>(column + u * PAD); };
             put(v, 0, reduce<A>(first, before ? count : 0, term));
         }
     } else if constexpr (R == 1) {
@@ -72,14 +75,17 @@ INLINE void product(const double* above, const double* entry, const double* befo
         if (width - v == 2 * PAD) product_alone<A, 2 * E>(above, entry, before, table, count, panel, v, put);
         if (width - v == PAD) product_alone<A, E>(above, entry, before, table, count, panel, v, put);
     } else {
-        constexpr int B = 8, C = 4;  // B rows and C children at a time
+        constexpr int B = 8, C = std::max(4, W);  // B rows and C children at a time
         for (int r = 0; r < R; r += B) {
             const auto at = [&](int v) { return table + v / PAD * panel + v % PAD; };
             int v = 0;
-            for (; v + C <= size; v += C) product_rows<A, R, B, C>(above, entry, before, at(v), count, v, r, put);
-            if (size - v == 3) product_rows<A, R, B, 3>(above, entry, before, at(v), count, v, r, put);
-            if (size - v == 2) product_rows<A, R, B, 2>(above, entry, before, at(v), count, v, r, put);
-            if (size - v == 1) product_rows<A, R, B, 1>(above, entry, before, at(v), count, v, r, put);
+            for (; v + C <= size; v += C)
+                product_rows<A, R, B, C>(above, entry, before, at(v), count, panel, v, r, put);
+            if (C > 4 && size - v >= 4)
+                product_rows<A, R, B, 4>(above, entry, before, at(v), count, panel, v, r, put), v += 4;
+            if (size - v == 3) product_rows<A, R, B, 3>(above, entry, before, at(v), count, panel, v, r, put);
+            if (size - v == 2) product_rows<A, R, B, 2>(above, entry, before, at(v), count, panel, v, r, put);
+            if (size - v == 1) product_rows<A, R, B, 1>(above, entry, before, at(v), count, panel, v, r, put);
         }
     }
 }
@@ -87,12 +93,15 @@ INLINE void product(const double* above, const double* entry, const double* befo
 // The parent's value: the sum over u of value[u] * exit[u].
 template <class A, int R>
 INLINE void gather(const double* value, const double* exit, int width, double* out) {
+    using V = Vector<R>;
+    constexpr int W = lanes<V>;
     if constexpr (R == 1)
-        *out = lanes_sum<A>(reduce<A>(splat(A::zero), width / W,
-                                      [&](int u) ALWAYS { return A::times(load(value + u * W), load(exit + u * W)); }));
+        *out = lanes_sum<A>(reduce<A>(splat<V>(A::zero), width / W, [&](int u) ALWAYS {
+            return A::times(load<V>(value + u * W), load<V>(exit + u * W));
+        }));
     else
-        UNROLL for (int r = 0; r < R; r += W) store(out + r, reduce<A>(splat(A::zero), width, [&](int u) ALWAYS {
-                                                        return A::times(load(value + u * R + r), splat(exit[u]));
+        UNROLL for (int r = 0; r < R; r += W) store(out + r, reduce<A>(splat<V>(A::zero), width, [&](int u) ALWAYS {
+                                                        return A::times(load<V>(value + u * R + r), splat<V>(exit[u]));
                                                     }));
 }
 
@@ -107,12 +116,15 @@ INLINE void four(int v, int size, size_t* at) {
 template <class A, int R>
 void count_row(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p, int size,
                double* grad) {
+    using V = Vector<R>;
+    constexpr int W = lanes<V>;
     for (int v = 0; v < size; v += PAD) {
         if constexpr (R == 1) {
             for (int k = 0; k < PAD; k += W) {
-                V total = load(grad + v + k);
+                V total = load<V>(grad + v + k);
                 for (int t = 0; t < steps; ++t)
-                    total = A::count(total, splat(a[t * a_step]), load(b + t * b_step + v + k), load(p + v + k));
+                    total =
+                        A::count(total, splat<V>(a[t * a_step]), load<V>(b + t * b_step + v + k), load<V>(p + v + k));
                 store(grad + v + k, total);
             }
         } else {
@@ -121,8 +133,9 @@ void count_row(const double* a, size_t a_step, const double* b, size_t b_step, i
                 size_t at[4];
                 four<R>(v + k, size, at);
                 for (int t = 0; t < steps; ++t)
-                    UNROLL for (int r = 0; r < R; r += W) UNROLL for (int i = 0; i < 4; ++i) total[i] = A::count(
-                        total[i], load(a + t * a_step + r), load(b + t * b_step + at[i] + r), splat(p[v + k + i]));
+                    UNROLL for (int r = 0; r < R; r += W) UNROLL for (int i = 0; i < 4; ++i) total[i] =
+                        A::count(total[i], load<V>(a + t * a_step + r), load<V>(b + t * b_step + at[i] + r),
+                                 splat<V>(p[v + k + i]));
                 add_sums(total[0], total[1], total[2], total[3], grad + v + k);
             }
         }
@@ -133,15 +146,18 @@ void count_row(const double* a, size_t a_step, const double* b, size_t b_step, i
 template <class A, int R, int U>
 INLINE void count_rows(const double* a, size_t a_step, const double* b, size_t b_step, int steps, const double* p,
                        int width, int size, double* grad) {
+    using V = Vector<R>;
+    constexpr int W = lanes<V>;
     const int panel = width * PAD;
     for (int v = 0; v < size; v += PAD, grad += panel, p += panel) {
         if constexpr (R == 1) {
             for (int k = 0; k < PAD; k += W) {
                 V total[U];
-                UNROLL for (int u = 0; u < U; ++u) total[u] = load(grad + u * PAD + k);
+                UNROLL for (int u = 0; u < U; ++u) total[u] = load<V>(grad + u * PAD + k);
                 for (int t = 0; t < steps; ++t)
-                    UNROLL for (int u = 0; u < U; ++u) total[u] = A::count(
-                        total[u], splat(a[t * a_step + u]), load(b + t * b_step + v + k), load(p + u * PAD + k));
+                    UNROLL for (int u = 0; u < U; ++u) total[u] =
+                        A::count(total[u], splat<V>(a[t * a_step + u]), load<V>(b + t * b_step + v + k),
+                                 load<V>(p + u * PAD + k));
                 UNROLL for (int u = 0; u < U; ++u) store(grad + u * PAD + k, total[u]);
             }
         } else {
@@ -152,8 +168,8 @@ INLINE void count_rows(const double* a, size_t a_step, const double* b, size_t b
                 for (int t = 0; t < steps; ++t)
                     UNROLL for (int r = 0; r < R; r += W) UNROLL for (int i = 0; i < 4; ++i)
                         UNROLL for (int u = 0; u < U; ++u) total[u][i] =
-                            A::count(total[u][i], load(a + t * a_step + u * R + r), load(b + t * b_step + at[i] + r),
-                                     splat(p[u * PAD + k + i]));
+                            A::count(total[u][i], load<V>(a + t * a_step + u * R + r),
+                                     load<V>(b + t * b_step + at[i] + r), splat<V>(p[u * PAD + k + i]));
                 UNROLL for (int u = 0; u < U; ++u)
                     add_sums(total[u][0], total[u][1], total[u][2], total[u][3], grad + u * PAD + k);
             }

@@ -1,42 +1,58 @@
 // Runs that are kept in MAX, for the k best: any item of the way back may be asked for its candidates.
 #pragma once
+#include <map>
+
 #include "ways.h"
 
 namespace hscrf::ISA {
+
+// What the runs under one top state of a layer have in common.
+struct Ground {
+    Space space;
+    const Layer& layer;
+    const Trie& trie;
+    Tokens<Max, 1> tokens;
+    Below<Max> below;
+    const double *stacked = nullptr, *pot;
+    size_t stride;
+
+    Ground(Ways<Max>& ways, size_t n, int s)
+        : layer(*ways.model.layers[n]),
+          trie(*layer.tries[s]),
+          tokens(ways.model.topology, ways.batch, layer, space, 1, &ways.first, &ways.steps, true, 0.0) {
+        ways.prepare(n);
+        pot = ways.pot, stride = ways.stride;
+        tokens.prepare(0);
+        if (layer.leaf == SEGMENTS)
+            below.read(trie, ways.work.columns[layer.bottom], tokens.levels, ways.table(layer.bottom), space, nullptr,
+                       0.0);
+        else if (n > 0)
+            stacked = ways.stack(tokens, trie, space);
+    }
+    Below<Max>* leaves() { return layer.leaf == SEGMENTS ? &below : nullptr; }
+};
 
 // One run with memory of its own.
 template <class Kind>
 struct KeptRun final : Run {
     Space space;
     const int first;  // its first step
-    Tokens<Max, 1> tokens;
-    Below<Max> below;
     std::unique_ptr<Kind> kind;
     std::unique_ptr<Walk<Max, Kind>> walk;
     std::unique_ptr<Trace<Max, Kind>> way;
 
-    KeptRun(Ways<Max>& ways, size_t n, int s, int start)
-        : first(start),
-          tokens(ways.model.topology, ways.batch, *ways.model.layers[n], space, 1, &ways.first, &ways.steps, true,
-                 0.0) {
-        const Layer& layer = *ways.model.layers[n];
-        const Trie& trie = *layer.tries[s];
-        ways.prepare(n);
-        tokens.prepare(0);
-        if (layer.leaf == SEGMENTS)
-            below.read(trie, ways.work.columns[layer.bottom], tokens.levels, ways.table(layer.bottom), space, false,
-                       0.0);
-        Below<Max>* leaves = layer.leaf == SEGMENTS ? &below : nullptr;
+    KeptRun(Ways<Max>& ways, Ground& ground, size_t n, int s, int start) : first(start) {
+        const auto& [layer, trie] = std::tie(ground.layer, ground.trie);
+        const Gates& gates = ways.work.gates[n];
         if constexpr (std::is_same_v<Kind, Sequences<Max, 1>>) {
-            kind = std::make_unique<Kind>(layer, trie, ways.work.gates[n], space, nullptr, leaves, 0.0, tokens, 1);
+            kind = std::make_unique<Kind>(layer, trie, gates, space, nullptr, ground.leaves(), 0.0, ground.tokens, 1);
         } else {
             const Columns& columns = ways.work.columns[layer.top];
             const int lasting = columns.reach[size_t(start) * columns.states + s];
-            kind = std::make_unique<Kind>(layer, trie, ways.work.gates[n], space, nullptr, leaves, 0.0, tokens,
-                                          leaves ? nullptr : ways.stack(tokens, trie, space), nullptr, columns, nullptr,
-                                          s, 1, &start, &lasting);
+            kind = std::make_unique<Kind>(layer, trie, gates, space, nullptr, ground.leaves(), 0.0, ground.tokens,
+                                          ground.stacked, nullptr, columns, nullptr, s, 1, &start, &lasting);
         }
-        walk = std::make_unique<Walk<Max, Kind>>(*kind, space, ways.pot, ways.stride, true);
+        walk = std::make_unique<Walk<Max, Kind>>(*kind, space, ground.pot, ground.stride, true);
         walk->forward();
         way = std::make_unique<Trace<Max, Kind>>(Trace<Max, Kind>{*walk});
     }
@@ -50,7 +66,7 @@ struct KeptRun final : Run {
     }
     // Steps are those of the sequence.
     void incoming(int item, int node, int t, std::vector<double>& weight, std::vector<int>& where) override {
-        const int n = way->template incoming<false>({item, node, t - first}, 0);
+        const int n = way->list({item, node, t - first}, 0);
         weight.assign(way->weight.begin(), way->weight.begin() + n), where.clear();
         for (int k = 0; k < n; ++k)
             for (int part : {way->where[k].kind, way->where[k].node, way->where[k].t + first}) where.push_back(part);
@@ -69,6 +85,7 @@ struct KeptRuns final : Runs {
     const std::vector<Shared> shared;
     Workshop work;
     Ways<Max> ways;
+    std::map<std::pair<int, int>, Ground> grounds;  // (layer, state)
 
     KeptRuns(const Model& model, const Batch& given, std::vector<Shared> read)
         : batch(given), shared(std::move(read)), ways(model, batch, shared, work, nullptr, 0) {
@@ -82,8 +99,9 @@ struct KeptRuns final : Runs {
         const int top = ways.model.layers[layer]->top, states = ways.model.topology.states[top];
         if (state < 0 || state >= states || (layer == 0 && start > 0)) return nullptr;
         if (layer > 0 && !work.columns[top].reach[size_t(start) * states + state]) return nullptr;
-        if (layer == 0) return std::make_unique<KeptRun<Sequences<Max, 1>>>(ways, 0, state, start);
-        return std::make_unique<KeptRun<Starts<Max, 1>>>(ways, layer, state, start);
+        Ground& ground = grounds.try_emplace({layer, state}, ways, layer, state).first->second;
+        if (layer == 0) return std::make_unique<KeptRun<Sequences<Max, 1>>>(ways, ground, 0, state, start);
+        return std::make_unique<KeptRun<Starts<Max, 1>>>(ways, ground, layer, state, start);
     }
 };
 

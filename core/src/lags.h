@@ -10,20 +10,22 @@ namespace hscrf::ISA {
 // out[x, r] = the sum over lags < n of entered[x, r] so many steps before * mass[x] of the lag.
 template <class A, int R>
 void sum_lags(const double* entered, size_t step, const double* mass, int n, int leaves, double* out) {
+    using V = Vector<R>;
+    constexpr int W = lanes<V>;
     if constexpr (R == 1) {
         for (int x = 0; x < leaves; x += W)
-            store(out + x, reduce<A>(splat(A::zero), n, [&](int lag) ALWAYS {
-                      return A::times(load(entered + x - lag * step), load(mass + size_t(lag) * leaves + x));
+            store(out + x, reduce<A>(splat<V>(A::zero), n, [&](int lag) ALWAYS {
+                      return A::times(load<V>(entered + x - lag * step), load<V>(mass + size_t(lag) * leaves + x));
                   }));
     } else {
         constexpr int H = R / W, X = 4;  // X leaves at a time
         for (int x = 0; x < leaves; x += X) {
             V total[X][H];
-            UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h) total[i][h] = splat(A::zero);
+            UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h) total[i][h] = splat<V>(A::zero);
             const double *from = entered + x * R, *factor = mass + x;
             for (int lag = 0; lag < n; ++lag, from -= step, factor += leaves)
                 UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h) total[i][h] =
-                    A::plus(total[i][h], A::times(load(from + i * R + h * W), splat(factor[i])));
+                    A::plus(total[i][h], A::times(load<V>(from + i * R + h * W), splat<V>(factor[i])));
             UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h)
                 store(out + (x + i) * R + h * W, total[i][h]);
         }
@@ -35,15 +37,17 @@ void sum_lags(const double* entered, size_t step, const double* mass, int n, int
 template <int R>
 void spread_lags(const double* entered, double* started, size_t step, const double* mass, double* post,
                  const double* bar, int n, int leaves) {
+    using V = Vector<R>;
+    constexpr int W = lanes<V>;
     if constexpr (R == 1) {
         for (int x = 0; x < leaves; x += W) {
-            const V out = load(bar + x);
+            const V out = load<V>(bar + x);
             const double *from = entered + x, *factor = mass + x;
             double *to = started + x, *found = post + x;
             for (int lag = 0; lag < n; ++lag, from -= step, to -= step, factor += leaves, found += leaves) {
-                const V pair = load(factor) * out;
-                store(to, load(to) + pair);
-                store(found, load(found) + load(from) * pair);
+                const V pair = load<V>(factor) * out;
+                store(to, load<V>(to) + pair);
+                store(found, load<V>(found) + load<V>(from) * pair);
             }
         }
     } else {
@@ -51,16 +55,16 @@ void spread_lags(const double* entered, double* started, size_t step, const doub
         for (int x = 0; x < leaves; x += X) {
             V out[X][H];
             UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h) out[i][h] =
-                load(bar + (x + i) * R + h * W);
+                load<V>(bar + (x + i) * R + h * W);
             const double *from = entered + x * R, *factor = mass + x;
             double *to = started + x * R, *found = post + x;
             for (int lag = 0; lag < n; ++lag, from -= step, to -= step, factor += leaves, found += leaves) {
                 V total[X] = {};
                 UNROLL for (int i = 0; i < X; ++i) UNROLL for (int h = 0; h < H; ++h) {
-                    const V pair = out[i][h] * splat(factor[i]);
+                    const V pair = out[i][h] * splat<V>(factor[i]);
                     double* here = to + i * R + h * W;
-                    store(here, load(here) + pair);
-                    total[i] += load(from + i * R + h * W) * pair;
+                    store(here, load<V>(here) + pair);
+                    total[i] += load<V>(from + i * R + h * W) * pair;
                 }
                 add_sums(total[0], total[1], total[2], total[3], found);
             }

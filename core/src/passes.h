@@ -123,7 +123,8 @@ struct Pass {
             const Trie& trie = *layer.tries[s];
             if (layer.leaf == SEGMENTS && !below.serves(trie)) {
                 leave();
-                below.read(trie, work.columns[layer.bottom], tokens.levels, table(layer.bottom), space, back, reach);
+                below.read(trie, work.columns[layer.bottom], tokens.levels, table(layer.bottom), space,
+                           back ? posterior(layer.bottom) : nullptr, reach);
                 unsure |= below.unsure();
             }
             const double* stacked = layer.leaf == SEGMENTS ? nullptr : stack(tokens, trie, space);
@@ -246,7 +247,7 @@ struct Pass {
         const Layer& layer = *model.layers[0];
         if (layer.leaf == SEGMENTS && !below.serves(*layer.tries[s])) {
             below.read(*layer.tries[s], work.columns[layer.bottom], tokens.levels, table(layer.bottom), space,
-                       counts != nullptr, reach);
+                       counts ? posterior(layer.bottom) : nullptr, reach);
             unsure |= below.unsure();
         }
         Sequences<A, 1> kind(layer, *layer.tries[s], work.gates[0], space, counts,

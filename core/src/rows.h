@@ -11,7 +11,8 @@ namespace hscrf::ISA {
 // What both kinds know of their run.
 template <class A, int R>
 struct Rows {
-    static constexpr int rows = R;
+    using V = Vector<R>;
+    static constexpr int rows = R, W = lanes<V>;
     static constexpr double NEW = is_linear<A> ? 0x1p200 : A::one;  // what a run begins with; LINEAR: 2^CENTER
     static constexpr double SCALE_OF_NEW = is_linear<A> ? -CENTER * LN2 : 0.0;
     const Layer& layer;
@@ -38,6 +39,8 @@ struct Rows {
 // Whole sequences under one root state, side by side (R > 1: without evidence about ends) or alone.
 template <class A, int R>
 struct Sequences : Rows<A, R> {
+    using V = Vector<R>;
+    static constexpr int W = lanes<V>;
     static constexpr bool over_steps = true, over_segments = R == 1;
     using Base = Rows<A, R>;
     using Base::counts, Base::trie, Base::layer, Base::space, Base::below, Base::steps, Base::doubt, Base::unsure;
@@ -90,7 +93,7 @@ struct Sequences : Rows<A, R> {
         if constexpr (R == 1)
             *value = times<A>(*value, *factor);
         else
-            for (int r = 0; r < R; r += W) store(value + r, A::times(load(value + r), load(factor + r)));
+            for (int r = 0; r < R; r += W) store(value + r, A::times(load<V>(value + r), load<V>(factor + r)));
     }
 
     // Multiply the nodes of a level by what they meet when they start, or stop, at a step.
@@ -101,15 +104,15 @@ struct Sequences : Rows<A, R> {
     }
 
     INLINE V token(const Group& g, int v, int r) const {
-        V value = splat(A::one);
+        V value = splat<V>(A::one);
         if constexpr (R == 1) {
-            if (now && g.together) value = load(now + g.family->kids[0] + v);
+            if (now && g.together) value = load<V>(now + g.family->kids[0] + v);
             if (now && !g.together)
                 for (int k = 0; k < W; ++k) value[k] = now[trie.state[g.first + v + k]];
-            return tokens.inner ? A::times(value, splat(met[g.parent])) : value;
+            return tokens.inner ? A::times(value, splat<V>(met[g.parent])) : value;
         } else {
-            if (now) value = load(now + trie.state[g.first + v] * R + r);
-            return tokens.inner ? A::times(value, load(met + g.parent * R + r)) : value;
+            if (now) value = load<V>(now + trie.state[g.first + v] * R + r);
+            return tokens.inner ? A::times(value, load<V>(met + g.parent * R + r)) : value;
         }
     }
 
@@ -141,13 +144,13 @@ struct Sequences : Rows<A, R> {
         if constexpr (R == 1) {
             if (g.together) {
                 double* to = by_state + g.family->kids[0] + v;
-                store(to, load(to) + posterior);
+                store(to, load<V>(to) + posterior);
             } else
                 for (int k = 0; k < W; ++k) by_state[trie.state[g.first + v + k]] += posterior[k];
             sums[g.parent] += sum(posterior);
         } else {
             double *to = by_state + trie.state[g.first + v] * R + r, *above = sums + g.parent * R + r;
-            store(to, load(to) + posterior), store(above, load(above) + posterior);
+            store(to, load<V>(to) + posterior), store(above, load<V>(above) + posterior);
         }
     }
 
@@ -184,7 +187,7 @@ struct Sequences : Rows<A, R> {
                     post[0] = probability<A>(values[x], bars[x]);
                 else
                     for (int r = 0; r < R; r += W)
-                        store(post + r, A::probability(load(values + x * R + r), load(bars + x * R + r)));
+                        store(post + r, A::probability(load<V>(values + x * R + r), load<V>(bars + x * R + r)));
                 for (int r = 0; r < R; ++r) {
                     ending[r] += post[r];
                     if (by_states) by_state[trie.state[x] * R + r] += post[r];
@@ -208,19 +211,8 @@ struct Sequences : Rows<A, R> {
     void put(double& to, double value) const { to = adds ? to + value : value; }
     // Write what was found for the states of a level.
     void write(double* target, int level, int t) {
-        if (!target) return;
         const int states = tokens.levels[level].states;
-        double nothing[64];
-        const double* to[R];
-        if (R > 1 && size_t(states) > sizeof nothing / sizeof *nothing) return write_each(target, states, t);
-        for (int r = 0; r < R; ++r) to[r] = t < tokens.length[r] ? target + (tokens.first[r] + t) * states : nothing;
-        if (adds)
-            turn<R, ADD>(to, states, by_state);
-        else
-            turn<R, OUT>(to, states, by_state);
-    }
-    void write_each(double* target, int states, int t) {
-        for (int r = 0; r < used; ++r)
+        for (int r = 0; target && r < used; ++r)
             for (int s = 0; t < tokens.length[r] && s < states; ++s)
                 put(target[(tokens.first[r] + t) * states + s], by_state[s * R + r]);
     }
@@ -239,6 +231,8 @@ constexpr int OVER_STEPS = 16, OVER_SEGMENTS = 8;  // starts side by side, over 
 // step.
 template <class A, int R>
 struct Starts : Rows<A, R> {
+    using V = Vector<R>;
+    static constexpr int W = lanes<V>;
     static constexpr bool over_steps = R != OVER_SEGMENTS, over_segments = R != OVER_STEPS;
     using Base = Rows<A, R>;
     using Base::counts, Base::trie, Base::layer, Base::space, Base::below, Base::steps, Base::doubt, Base::unsure,
@@ -286,22 +280,13 @@ struct Starts : Rows<A, R> {
         while (first < used && until[first] <= t) ++first;
     }
     int first = 0, last = 0;
-    // Have the segments of a step in the cache when they are needed: processors do not guess where they lie.
-    void fetch(int t) const {
-        if (t < 0 || t >= steps || !columns.ends(start + t)) return;
-        const int64_t line = columns.base[start + t] + t;
-        for (int r = first; r < last; r += std::max(1, 8 / columns.wide))
-            __builtin_prefetch(table + (line - since[r]) * columns.wide + state, 1);
-    }
-    static constexpr int FETCHED = 6;  // steps ahead
-
     bool alive(int t, int r) const { return since[r] <= t && t < until[r]; }
     double drop(int t) const { return Base::reach + tokens.low[start + t] + (below ? below->drop : 0.0); }
     void prepare(int t) {
         if (stacked) now = stacked + size_t(start + t) * trie.leaves() - trie.inner;
     }
     INLINE V token(const Group& g, int v, int) const {
-        return R == 1 ? load(now + g.first + v) : splat(now[g.first + v]);
+        return R == 1 ? load<V>(now + g.first + v) : splat<V>(now[g.first + v]);
     }
 
     void meet(int part, int level, int t, double* values) {
@@ -324,8 +309,7 @@ struct Starts : Rows<A, R> {
             *logs = is_linear<A> ? Linear::log(*top) + *scale : *top;
         else
             for (int r = first / W * W; r < last; r += W)
-                store(logs + r, is_linear<A> ? log(load(top + r)) + load(scale + r) : load(top + r));
-        fetch(t + FETCHED);
+                store(logs + r, is_linear<A> ? log(load<V>(top + r)) + load<V>(scale + r) : load<V>(top + r));
         const int64_t line = columns.base[time] + t;
         for (int r = first; r < last; ++r) table[(line - since[r]) * columns.wide + state] = logs[r];
     }
@@ -339,7 +323,6 @@ struct Starts : Rows<A, R> {
         while (first > 0 && until[first - 1] > t) --first;
         while (last > first && since[last - 1] > t) --last;
         if (!columns.ends(time)) return false;
-        fetch(t - FETCHED);
         const int64_t line = columns.base[time] + t;
         for (int r = first; r < last; ++r) bar[r] = table[(line - since[r]) * columns.wide + state];
         if constexpr (R == 1) {
@@ -347,7 +330,7 @@ struct Starts : Rows<A, R> {
             *bar = !any ? A::zero : is_linear<A> ? *bar / *top : std::log(*bar) - *top;
         } else
             for (int r = 0; r < R; r += W) {
-                const V mass = load(top + r), none = splat(A::zero), found = load(bar + r);
+                const V mass = load<V>(top + r), none = splat<V>(A::zero), found = load<V>(bar + r);
                 store(bar + r, mass > none ? (is_linear<A> ? found / mass : log(found) - mass) : none);
             }
         return true;
@@ -361,12 +344,12 @@ struct Starts : Rows<A, R> {
         const int leaves = trie.leaves();
         double* to = posteriors + size_t(start + t) * leaves;
         if constexpr (R == 1)
-            for (int k = 0; k < leaves; k += W) store(to + k, load(to + k) + load(post + k));
+            for (int k = 0; k < leaves; k += W) store(to + k, load<V>(to + k) + load<V>(post + k));
         else
             for (int k = 0; k < leaves; k += 4)
                 for (int r = 0; r < R; r += W) {
                     const double* p = post + k * R + r;
-                    add_sums(load(p), load(p + R), load(p + 2 * R), load(p + 3 * R), to + k);
+                    add_sums(load<V>(p), load<V>(p + R), load<V>(p + 2 * R), load<V>(p + 3 * R), to + k);
                 }
     }
 

@@ -7,11 +7,12 @@ namespace hscrf::ISA {
 // The highest of some numbers in each row, and the lowest above zero.
 template <int R>
 INLINE void extremes(const double* begin, const double* end, double* high, double* low) {
-    constexpr int H = R == 1 ? 1 : R / W;
+    using V = Vector<R>;
+    constexpr int W = lanes<V>, H = R == 1 ? 1 : R / W;
     UNROLL for (int h = 0; h < H; ++h) {
-        V most = splat(0.0), least = splat(INF);
+        V most = splat<V>(0.0), least = splat<V>(INF);
         for (const double* x = begin + h * W; x < end; x += H * W) {
-            const V value = load(x);
+            const V value = load<V>(x);
             most = larger(most, value);
             least = smaller(least, value > V{} ? value : least);
         }
@@ -24,11 +25,13 @@ INLINE void extremes(const double* begin, const double* end, double* high, doubl
 
 template <int R>
 INLINE void multiply(double* begin, double* end, const double* factor) {
+    using V = Vector<R>;
+    constexpr int W = lanes<V>;
     if constexpr (R == 1)
         for (; begin < end; ++begin) *begin *= *factor;
     else
         for (; begin < end; begin += R)
-            for (int r = 0; r < R; r += W) store(begin + r, load(begin + r) * load(factor + r));
+            for (int r = 0; r < R; r += W) store(begin + r, load<V>(begin + r) * load<V>(factor + r));
 }
 
 }  // namespace hscrf::ISA

@@ -1,4 +1,4 @@
-// Memory for what a pass makes and forgets, kept by each thread; large arrays are given back.
+// Memory for what a pass makes and forgets, kept by each thread; large arrays are given back where there is too much.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -55,7 +55,8 @@ constexpr int LEVELS_MOST = 45;
 
 struct Space {
     static constexpr size_t HUGE_PAGE = size_t(1) << 21;  // bytes
-    static constexpr size_t MOST = size_t(1) << 21;       // numbers of an array that is kept
+    static constexpr size_t ALL = size_t(1) << 24;        // numbers of all arrays that are kept: 128 MB
+    static constexpr size_t LARGE = size_t(1) << 21;      // of an array that is given back where there are more
 
     // An array of at least so many numbers, not filled, on a border of the cache.
     double* get(int name, size_t numbers) {
@@ -88,8 +89,10 @@ struct Space {
         for (Held& h : held) spoil(h);
     }
     void tidy() {
+        size_t total = 0;
+        for (const Held& h : held) total += h.size;
         for (Held& h : held)
-            if (h.size > MOST) drop(h);
+            if (total > ALL && h.size > LARGE) drop(h);
     }
     Space() = default;
     Space(const Space&) = delete;

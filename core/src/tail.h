@@ -14,7 +14,8 @@ namespace hscrf::ISA {
 template <class A, int R>
 struct Tail {
     using B = std::conditional_t<std::is_same_v<A, Max>, Max, Log>;
-    static constexpr int LANES_OF = R == 1 ? 1 : W;
+    using V = Vector<R>;
+    static constexpr int W = lanes<V>, LANES_OF = R == 1 ? 1 : W;
     static constexpr double FAINTEST = -640, MOST = 690;
     Beyond& beyond;
     const int start, steps;
@@ -43,7 +44,7 @@ struct Tail {
     }
 
     // One number (R = 1) or a vector of rows.
-    static INLINE V get(const double* p) { return R == 1 ? splat(*p) : load(p); }
+    static INLINE V get(const double* p) { return R == 1 ? splat<V>(*p) : load<V>(p); }
     static INLINE void set(double* p, V v) {
         if constexpr (R == 1)
             *p = v[0];
@@ -74,7 +75,9 @@ struct Tail {
 
     void live(int t) {
         double* here = living(t);
-        each([&](int x, int, size_t k) { set(here + k, t ? get(alive + k) + beyond.step[place(t, x)] : splat(-INF)); });
+        each([&](int x, int, size_t k) {
+            set(here + k, t ? get(alive + k) + beyond.step[place(t, x)] : splat<V>(-INF));
+        });
     }
 
     // LINEAR: the highest logarithm of what will leave at a step in each row, on the scale of the walk before it.
@@ -93,7 +96,7 @@ struct Tail {
             if constexpr (is_linear<A>) {
                 value = value - scale(t, r, 1);
                 held &= ISA::highest(value) < MOST;
-                value = value > splat(-INF) ? exp(smaller(larger(value, splat(FAINTEST)), splat(MOST))) : V{};
+                value = value > splat<V>(-INF) ? exp(smaller(larger(value, splat<V>(FAINTEST)), splat<V>(MOST))) : V{};
             }
             set(ends + k, A::plus(get(ends + k), value));
         });
@@ -155,9 +158,9 @@ struct Tail {
         each([&](int, int r, size_t k) {
             V value = get(late + t * leaves + k);
             if constexpr (is_linear<A>) {
-                value = get(entered + t * leaves + k) > V{} ? value + scale(t, r, 0) : splat(-INF);
+                value = get(entered + t * leaves + k) > V{} ? value + scale(t, r, 0) : splat<V>(-INF);
                 held &= ISA::highest(value) < MOST;
-                value = exp(smaller(value, splat(MOST)));
+                value = exp(smaller(value, splat<V>(MOST)));
             }
             set(begun + k, A::plus(get(begun + k), value));
         });

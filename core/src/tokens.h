@@ -59,45 +59,12 @@ struct Observed {
     }
 };
 
-enum Turn { IN, OUT, ADD };
-
-// block[s * R + r] = rows[r][s] of some states s; or back, or added.
-template <int R, Turn way>
-INLINE void turn(const double* const* rows, int states, double* block) {
-    int s = 0;
-#if LANES == 4
-    for (; R >= 4 && s + 4 <= states; s += 4)
-        for (int r = 0; r + 4 <= R; r += 4) {
-            V a, b, c, d;
-            double* to = block + s * R + r;
-            if (way != IN)
-                a = load(to), b = load(to + R), c = load(to + 2 * R), d = load(to + 3 * R);
-            else
-                a = load(rows[r] + s), b = load(rows[r + 1] + s), c = load(rows[r + 2] + s), d = load(rows[r + 3] + s);
-            const V ab = __builtin_shufflevector(a, b, 0, 4, 2, 6), ba = __builtin_shufflevector(a, b, 1, 5, 3, 7);
-            const V cd = __builtin_shufflevector(c, d, 0, 4, 2, 6), dc = __builtin_shufflevector(c, d, 1, 5, 3, 7);
-            const V w = __builtin_shufflevector(ab, cd, 0, 1, 4, 5), y = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-            const V x = __builtin_shufflevector(ba, dc, 0, 1, 4, 5), z = __builtin_shufflevector(ba, dc, 2, 3, 6, 7);
-            const V turned[4] = {w, x, y, z};
-            for (int k = 0; k < 4; ++k) {
-                double* row = way != IN ? const_cast<double*>(rows[r + k]) + s : to + k * R;
-                store(row, way == ADD ? load(row) + turned[k] : turned[k]);
-            }
-        }
-#endif
-    for (; s < states; ++s)
-        for (int r = 0; r < R; ++r)
-            if (way == IN)
-                block[s * R + r] = rows[r][s];
-            else
-                const_cast<double*>(rows[r])[s] = block[s * R + r] + (way == ADD ? rows[r][s] : 0.0);
-}
-
 // The tokens, starts and stops of R sequences, rows innermost, in blocks of steps; LINEAR: exponentials, of tokens
 // without the highest of each step.
 template <class A, int R>
 struct Tokens {
-    static constexpr int H = R == 1 ? 1 : R / W;
+    using V = Vector<R>;
+    static constexpr int W = lanes<V>, H = R == 1 ? 1 : R / W;
     static constexpr int BORDERS = 3;
     const Layer& layer;
     Space& space;
@@ -133,7 +100,7 @@ struct Tokens {
                 inner |= part == TOKEN && k < layer.depth();
                 ++sources;
             }
-        clip = std::max(STEP - reach, 1.0) / std::max(sources, 1), clipped = exp(splat(-clip))[0];
+        clip = std::max(STEP - reach, 1.0) / std::max(sources, 1), clipped = ISA::exp(splat<V>(-clip))[0];
         low = space.get(LOWEST, block), peak = space.get(PEAK, size_t(block) * R);
         nowhere = space.filled(SUMMED, widest * (R + 1), -INF), room = nowhere + widest;
     }
@@ -163,10 +130,8 @@ struct Tokens {
             const double* from[R];
             for (int r = 0; r < R; ++r)
                 from[r] = t < length[r] ? levels[k].row(part, first[r] + t, room + size_t(r) * wide) : nowhere;
-            if (R == 1)
-                std::copy(from[0], from[0] + states, to);
-            else
-                turn<R, IN>(from, states, to);
+            for (int s = 0; s < states; ++s)
+                for (int r = 0; r < R; ++r) to[s * R + r] = from[r][s];
             std::fill(to + states * R, to + wide * R, -INF);
             if constexpr (is_linear<A>)
                 raise(part, t, to, padded(states)), std::fill(to + padded(states) * R, to + wide * R, 0.0);
@@ -176,25 +141,25 @@ struct Tokens {
     // Take the exponentials of a step; tokens without their highest, which goes to ``peak``.
     void raise(int part, int t, double* to, int states) {
         V high[H], least[H];
-        UNROLL for (int h = 0; h < H; ++h) high[h] = splat(-INF), least[h] = splat(0.0);
+        UNROLL for (int h = 0; h < H; ++h) high[h] = splat<V>(-INF), least[h] = splat<V>(0.0);
         for (int x = 0; x < states * R; x += H * W)
-            UNROLL for (int h = 0; h < H; ++h) high[h] = larger(high[h], load(to + x + h * W));
-        if (R == 1) high[0] = splat(highest(high[0]));
+            UNROLL for (int h = 0; h < H; ++h) high[h] = larger(high[h], load<V>(to + x + h * W));
+        if (R == 1) high[0] = splat<V>(highest(high[0]));
         double* peaks = peak + size_t(t - begin) * R;
         UNROLL for (int h = 0; h < H; ++h) {
             if (part != TOKEN) {
                 lost |= highest(high[h]) > clip;
                 least[h] = -larger(high[h], V{}), high[h] = V{};
             }
-            high[h] = high[h] > splat(-INF) ? high[h] : V{};
+            high[h] = high[h] > splat<V>(-INF) ? high[h] : V{};
             if (R == 1)
                 peaks[0] += high[0][0];
             else
-                store(peaks + h * W, load(peaks + h * W) + high[h]);
+                store(peaks + h * W, load<V>(peaks + h * W) + high[h]);
         }
-        const V lowest = splat(-clip), impossible = splat(-INF);
+        const V lowest = splat<V>(-clip), impossible = splat<V>(-INF);
         for (int x = 0; x < states * R; x += H * W) UNROLL for (int h = 0; h < H; ++h) {
-                const V value = load(to + x + h * W) - high[h];
+                const V value = load<V>(to + x + h * W) - high[h];
                 least[h] = smaller(least[h], value > impossible ? value : least[h]);
                 store(to + x + h * W, exp(value > impossible ? larger(value, lowest) : value));
             }

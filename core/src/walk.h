@@ -18,7 +18,9 @@ namespace hscrf::ISA {
 
 template <class A, class Kind>
 struct Walk {
-    static constexpr int R = Kind::rows, H = R == 1 ? 1 : R / W, CHUNK = 16;
+    static constexpr int R = Kind::rows, CHUNK = 16;
+    using V = Vector<R>;
+    static constexpr int W = lanes<V>;
     const Trie& trie;
     Kind& kind;
     Space& space;
@@ -48,7 +50,9 @@ struct Walk {
           stops(lives_on() && kind.has(STOP, trie.depth)),
           starts(lives_on() && kind.has(START, trie.depth)) {
         const size_t places = keep ? steps : 2;
-        up = space.get(UP, places * all), down = space.get(DOWN, places * inner);
+        up = space.get(UP, places * all + PAD * R);
+        std::fill_n(up + places * all, PAD * R, A::zero);  // is read as padding
+        down = space.get(DOWN, places * inner);
         alive = stops ? space.get(ALIVE, places * leaves) : nullptr;
         fresh = lives_on() ? space.get(FRESH, (keep ? steps : 1) * leaves) : nullptr;
         if (over_segments())
@@ -162,7 +166,7 @@ struct Walk {
         const double* before = t && kind.goes_on(t - 1) ? alive_at(t - 1) : nullptr;
         if (starts) kind.meet(START, trie.depth, t, begin - inner);
         each_leaf([&](const Group& g, int v, int r, size_t x) ALWAYS {
-            const V value = before ? A::plus(load(begin + x), load(before + x)) : load(begin + x);
+            const V value = before ? A::plus(load<V>(begin + x), load<V>(before + x)) : load<V>(begin + x);
             store(here + x, A::times(value, kind.token(g, v, r)));
         });
         if (stops) std::copy(here, here + leaves, u + inner), kind.meet(STOP, trie.depth, t, u);
@@ -229,13 +233,13 @@ struct Walk {
 
     INLINE void step_back(int t, double* bar, double* begun) {
         const double *u = up_at(t), *gains = is_linear<A> && rescaled[t] ? gain + t * R : nullptr;
-        const V none = splat(A::zero);
+        const V none = splat<V>(A::zero);
         kind.prepare(t);
         const bool ends = kind.bars(t, u, bar);
         descend<true>(t + 1 < steps ? begun + all : nullptr, bar, ends, t,
                       [&](const Group& g, int v, int r, size_t x, V value) ALWAYS {
                           if (!is_unit()) return store(ended + x, value);
-                          const V mass = load(u + inner + x), outside = mass > none ? value : none;
+                          const V mass = load<V>(u + inner + x), outside = mass > none ? value : none;
                           leave(g, v, r, t, mass, outside);
                           store(begun + inner + x, before(outside, g, v, r, gains));
                       });
@@ -261,18 +265,19 @@ struct Walk {
     }
     INLINE V before(V outside, const Group& g, int v, int r, const double* gains) const {
         const V value = A::times(outside, kind.token(g, v, r));
-        return gains ? A::times(value, R == 1 ? splat(*gains) : load(gains + r)) : value;
+        return gains ? A::times(value, R == 1 ? splat<V>(*gains) : load<V>(gains + r)) : value;
     }
 
     // Reverse of ``live``.
     void live_back(int t, double* begun, const double* gains) {
         const double* here = alive_at(t);
         const bool goes_on = t + 1 < steps && kind.goes_on(t);
-        const V none = splat(A::zero);
+        const V none = splat<V>(A::zero);
         kind.count_border(STOP, trie.depth, t, up_at(t), ended - inner);
         if (stops) kind.meet(STOP, trie.depth, t, ended - inner);
         each_leaf([&](const Group& g, int v, int r, size_t x) ALWAYS {
-            const V mass = load(here + x), bar = goes_on ? A::plus(load(ended + x), load(ahead + x)) : load(ended + x);
+            const V mass = load<V>(here + x),
+                    bar = goes_on ? A::plus(load<V>(ended + x), load<V>(ahead + x)) : load<V>(ended + x);
             const V outside = mass > none ? bar : none;
             leave(g, v, r, t, mass, outside);
             const V value = before(outside, g, v, r, gains);
@@ -317,15 +322,15 @@ struct Walk {
             if (c.skip[kind.start + k] <= k - t && k - t < c.until[kind.start + k])
                 segments.push_back({started_at(k), kind.below->line(kind.start + k, k - t)});
         for (int x = 0; x < trie.leaves(); x += W) {
-            const V value = load(entered_at(t) + x), none = splat(A::zero);
+            const V value = load<V>(entered_at(t) + x), none = splat<V>(A::zero);
             const auto bar = [&](int k) ALWAYS {
-                return load(segments[k].first + x) + load(kind.below->mass + segments[k].second + x);
+                return load<V>(segments[k].first + x) + load<V>(kind.below->mass + segments[k].second + x);
             };
             const V total = reduce<A>(none, int(segments.size()), bar);
             store(begun + x, value > none ? total : none);
-            for (size_t k = 0; k < segments.size() && any(value + total > splat(Log::FAINTEST)); ++k) {
+            for (size_t k = 0; k < segments.size() && any(value + total > splat<V>(Log::FAINTEST)); ++k) {
                 double* to = kind.below->post + segments[k].second + x;
-                store(to, A::count(load(to), value, bar(int(k)), V{}));
+                store(to, A::count(load<V>(to), value, bar(int(k)), V{}));
             }
         }
     }

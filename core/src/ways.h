@@ -77,7 +77,7 @@ struct Ways : Pass<A> {
             const auto [s, start, last, draw] = segments[k];
             const Trie& trie = *layer.tries[s];
             if (layer.leaf == SEGMENTS && !below.serves(trie))
-                below.read(trie, work.columns[layer.bottom], tokens.levels, Base::table(layer.bottom), space, false,
+                below.read(trie, work.columns[layer.bottom], tokens.levels, Base::table(layer.bottom), space, nullptr,
                            reach);
             if (layer.leaf != SEGMENTS && (k == 0 || segments[k - 1].state != s))
                 stacked = Base::stack(tokens, trie, space);

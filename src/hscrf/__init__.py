@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from hscrf.families import HHMM, ChainCRF, DynamicCRF, Pair, SemiCRF
     from hscrf.features import Duration, End, Init, Segment, Start, Stop, Token, Trans
     from hscrf.inference import Marginals, decode, entropy, k_best, log_partition, marginals, sample, score
-    from hscrf.labels import Labels, Topology, learn_topology
+    from hscrf.labels import Labels, learn_topology
     from hscrf.loading import load
     from hscrf.potentials import Potentials
     from hscrf.solvers import LBFGS, SGD, Perceptron
+    from hscrf.topology import Topology
     from hscrf.versions import show_versions
 
 __version__ = "0.2.0"
@@ -20,7 +21,8 @@ __version__ = "0.2.0"
 _ROOMS: dict[str, tuple[str, ...]] = {  # room -> the public names it gives; each is imported when first used
     "potentials": ("Potentials",),
     "errors": ("InfeasibleError",),
-    "labels": ("Labels", "Topology", "learn_topology"),
+    "topology": ("Topology",),
+    "labels": ("Labels", "learn_topology"),
     "inference": ("Marginals", "decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"),
     "features": ("Duration", "End", "Init", "Segment", "Start", "Stop", "Token", "Trans"),
     "solvers": ("LBFGS", "SGD", "Perceptron"),

@@ -149,7 +149,7 @@ class Runs:
 class Run:
     """Everything below one segment, from its start on."""
 
-    def incoming(self, kind: int, node: int, t: int) -> tuple[list[float], list[tuple[int, int, int]]]:
+    def incoming(self, kind: int, node: int, t: int) -> tuple[list[float], list[int]]:
         """The candidates of an item, best first: how much worse than the best each is, and where it leads."""
 
     def level_of(self, node: int) -> int: ...

@@ -27,7 +27,7 @@ class Cell(NamedTuple):
 
     level: str
     time: int
-    known: str  # "is 'NP'", "ends", "goes on" or "is one of ['NP', 'VP']"
+    known: str
 
     def __str__(self) -> str:
         return f"level {self.level!r} {self.known} at {self.time}"

@@ -32,8 +32,8 @@ class Hierarchy:
     states : tuple of tuple of states
     """
 
-    levels: tuple[str, ...]
-    states: tuple[tuple[State, ...], ...]
+    levels: tuple[str, ...]  # D names
+    states: tuple[tuple[State, ...], ...]  # state names of each level
 
     @property
     def depth(self) -> int:
@@ -51,7 +51,26 @@ class Hierarchy:
         return tuple({name: s for s, name in enumerate(states)} for states in self.states)
 
     def level(self, name: str | int) -> int:
-        """Return the index of a level given by name or index."""
+        """Return the index of a level given by name or index.
+
+        Parameters
+        ----------
+        name : str or int
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If there is no such level.
+
+        Examples
+        --------
+        >>> Hierarchy(("root", "tag"), (("root",), ("N", "V"))).level("tag")
+        1
+        """
         if isinstance(name, str) and name in self.levels:
             return self.levels.index(name)
         if isinstance(name, (int, np.integer)) and 0 <= name < self.depth:
@@ -59,7 +78,27 @@ class Hierarchy:
         raise ValueError(unknown_name("level", name, self.levels))
 
     def state(self, level: str | int, name: State) -> int:
-        """Return the index of a state within its level."""
+        """Return the index of a state within its level.
+
+        Parameters
+        ----------
+        level : str or int
+        name : state
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If there is no such level or state.
+
+        Examples
+        --------
+        >>> Hierarchy(("root", "tag"), (("root",), ("N", "V"))).state("tag", "V")
+        1
+        """
         d = self.level(level)
         try:
             return self._numbers[d][name]

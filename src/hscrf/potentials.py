@@ -190,6 +190,11 @@ def part_shape(topology: Topology, part: str, d: int, length: int) -> tuple[Axis
     return (times, states, below, below) if part == "trans" else (times, states, below)
 
 
+def is_timed(key: Key, table: NDArray[np.float64]) -> bool:
+    """Whether the first axis of an array of potentials is time."""
+    return key[0] not in ("duration", "tail") and (key[0] not in FAMILY or len(table) > 1)
+
+
 def explicit_lengths(topology: Topology, d: int, shapes: Mapping[Key, tuple[int, ...]]) -> NDArray[np.int64]:
     """Return the longest duration (S,) of each state of level d in the tables. Open states continue by ``tail``."""
     longest = topology.max_duration[d]

@@ -30,7 +30,7 @@ from hscrf.hierarchy import (
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Topology:
+class Topology(Hierarchy):
     """Levels from top to bottom, their states, and the children, successors and durations that each state may have.
 
     States are strings or other hashables, such as integers. ``"?"``, None, NaN and -1 mean unknown. The constructor
@@ -68,8 +68,6 @@ class Topology:
     ([15, 15], True)
     """
 
-    levels: tuple[str, ...]  # D names, "root" first
-    states: tuple[tuple[State, ...], ...]  # state names of each level
     children: tuple[NDArray[np.bool_], ...]  # D - 1 tables (S_d, S_{d+1})
     successors: tuple[NDArray[np.bool_], ...]  # D tables (S_d, S_d); nothing follows the root
     min_duration: tuple[NDArray[np.int64], ...]  # D rows (S_d,), 1 by default
@@ -93,23 +91,13 @@ class Topology:
         put = partial(object.__setattr__, self)
         put("levels", tuple(named))
         put("states", tuple(checked_state_names(level, states) for level, states in named.items()))
-        put("children", child_tables(self._hierarchy, children or {}))
-        put("successors", successor_tables(self._hierarchy, successors or {}))
-        shortest, longest = duration_limits(self._hierarchy, min_duration or {}, max_duration or {})
+        put("children", child_tables(self, children or {}))
+        put("successors", successor_tables(self, successors or {}))
+        shortest, longest = duration_limits(self, min_duration or {}, max_duration or {})
         put("min_duration", shortest)
         put("max_duration", longest)
-        put("open_duration", open_rows(self._hierarchy, open_duration or {}, max_duration or {}, longest))
-        put("fillers", filler_rows(self._hierarchy, fillers or {}))
-
-    @property
-    def depth(self) -> int:
-        """Number of levels, the root included."""
-        return len(self.levels)
-
-    @cached_property
-    def n_states(self) -> tuple[int, ...]:
-        """Number of states of each level."""
-        return self._hierarchy.n_states
+        put("open_duration", open_rows(self, open_duration or {}, max_duration or {}, longest))
+        put("fillers", filler_rows(self, fillers or {}))
 
     @cached_property
     def unit_bottom(self) -> bool:
@@ -136,53 +124,6 @@ class Topology:
         found = [bool((shortest > 1).any() or (longest < UNLIMITED).any()) for shortest, longest in limits]
         return (*found[:-1], found[-1] and not self.unit_bottom)
 
-    def level(self, name: str | int) -> int:
-        """Return the index of a level given by name or index.
-
-        Parameters
-        ----------
-        name : str or int
-
-        Returns
-        -------
-        int
-
-        Raises
-        ------
-        ValueError
-            If there is no such level.
-
-        Examples
-        --------
-        >>> Topology({"tag": ["N", "V"]}).level("tag")
-        1
-        """
-        return self._hierarchy.level(name)
-
-    def state(self, level: str | int, name: State) -> int:
-        """Return the index of a state within its level.
-
-        Parameters
-        ----------
-        level : str or int
-        name : state
-
-        Returns
-        -------
-        int
-
-        Raises
-        ------
-        ValueError
-            If there is no such level or state.
-
-        Examples
-        --------
-        >>> Topology({"tag": ["N", "V"]}).state("tag", "V")
-        1
-        """
-        return self._hierarchy.state(level, name)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the constructor's arguments as lists and dicts of names and ints.
 
@@ -197,10 +138,10 @@ class Topology:
             named["open_duration"] = {self.levels[d]: self._open_names(d) for d in self.open_levels}
         return {
             "levels": {self.levels[d]: list(self.states[d]) for d in range(1, self.depth)},
-            "children": restricted_rows(self._hierarchy, self.children, 0, 1),
-            "successors": restricted_rows(self._hierarchy, self.successors[1:], 1, 0),
+            "children": restricted_rows(self, self.children, 0, 1),
+            "successors": restricted_rows(self, self.successors[1:], 1, 0),
             "root": None if self.states[0] == ("root",) else list(self.states[0]),
-            "min_duration": named_limits(self._hierarchy, self.min_duration, 1),
+            "min_duration": named_limits(self, self.min_duration, 1),
             "max_duration": self._named_maxima(),
             **named,
         }
@@ -303,7 +244,7 @@ class Topology:
         >>> Topology({"phrase": ["NP", "O"]}).remembering({"phrase": "O"}).filler_names
         {'phrase': ['O']}
         """
-        return self.with_fields(fillers=filler_rows(self._hierarchy, fillers)) if fillers or self.remembers else self
+        return self.with_fields(fillers=filler_rows(self, fillers)) if fillers or self.remembers else self
 
     @cached_property
     def open_levels(self) -> tuple[int, ...]:
@@ -400,17 +341,12 @@ class Topology:
 
     def _named_maxima(self) -> dict[str, Any]:
         """Upper limits by name: a persisting bottom is always named, a unit bottom never."""
-        limits: dict[str, Any] = named_limits(self._hierarchy, self.max_duration, UNLIMITED)
+        limits: dict[str, Any] = named_limits(self, self.max_duration, UNLIMITED)
         if self.unit_bottom:
             del limits[self.levels[-1]]
         else:
             limits.setdefault(self.levels[-1], None)
         return limits
-
-    @cached_property
-    def _hierarchy(self) -> Hierarchy:
-        """The names of levels and states, which the tables are made from."""
-        return Hierarchy(self.levels, self.states)
 
     @cached_property
     def _content(self) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "-o", "--output", default="hscrf-demo", metavar="FOLDER", help="folder for the pictures (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of random numbers (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: %(default)s)")
     parser.add_argument("--write", metavar="FOLDER", help="write example files there instead")
     parser.add_argument("--quick", action="store_true", help="fewer sequences")
 

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hscrf.cli.pictures import FRACTIONS, evidence_curve, revealed, save_figure
 from hscrf.datasets.activities import make_activities
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.chain import ChainCRF
 from hscrf.families.dynamic import DynamicCRF
-from hscrf.files.replacing import replaced
 from hscrf.labels.labels import Labels
-from hscrf.metrics.measures import accuracy
 
 if TYPE_CHECKING:
     from hscrf.estimator.contract import Labeller, Model
 
-FRACTIONS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8)
 LEVELS = ("activity", "trajectory")
 Columns = Callable[[Any], dict[str, list[list[str]]]]  # observations -> predicted columns by level
 
@@ -66,9 +64,8 @@ def compare_families(train: Any, test: Any) -> dict[str, Any]:
 
 def share_right(truth: Sequence[Labels], found: dict[str, list[list[str]]], level: str) -> float:
     """The share of steps with the right state."""
-    true = [label for y in truth for label in y.column(level)]
-    guess = [label for column in found[level] for label in column]
-    return float(np.mean([one == other for one, other in zip(true, guess, strict=True)]))
+    true, guess = (np.concatenate(columns) for columns in ([y.column(level) for y in truth], found[level]))
+    return float(np.mean(true == guess))
 
 
 def hierarchical(X: Any, Y: Sequence[Labels]) -> tuple[HSCRF, Columns]:
@@ -106,37 +103,6 @@ def show_evidence(model: Labeller, test: Any, seed: int) -> dict[str, list[float
     return curve
 
 
-def revealed(labels: Labels, fraction: float, rng: np.random.Generator) -> Labels:
-    """Only a fraction of the time steps, drawn at random, with their states and ends; the rest unknown."""
-    hidden = np.ones(len(labels), dtype=bool)
-    hidden[rng.permutation(len(labels))[: round(fraction * len(labels))]] = False
-    states, ends = labels.states.copy(), labels.ends.copy()
-    states[1:, hidden] = -1
-    ends[1:, hidden] = -1
-    return Labels(labels.topology, states, ends)
-
-
-def evidence_curve(
-    model: Labeller, X: Sequence[Any], labels: Sequence[Labels], fractions: Sequence[float], seed: int
-) -> dict[str, list[float]]:
-    """Accuracy of every level as labels become known, over the time steps that are still unknown."""
-    curve: dict[str, list[float]] = {level: [] for level in model.topology_.levels[1:]}
-    for fraction in fractions:
-        rng = np.random.default_rng(seed)  # known labels stay known as the fraction grows
-        given = [revealed(y, fraction, rng) for y in labels]
-        found = model.predict(X, evidence=given)
-        asked = [hide(y, known) for y, known in zip(labels, given, strict=True)]
-        for level, values in curve.items():
-            values.append(accuracy(asked, found, level))
-    return curve
-
-
-def hide(labels: Labels, known: Labels) -> Labels:
-    """The labels without the states that are known."""
-    states = np.where(known.states >= 0, -1, labels.states)
-    return Labels(labels.topology, states, labels.ends)
-
-
 def draw_pictures(folder: str, model: Model, test: Any, curve: dict[str, list[float]], seed: int) -> None:
     """Write pictures if matplotlib is there, and say where."""
     try:
@@ -164,14 +130,3 @@ def draw_pictures(folder: str, model: Model, test: Any, curve: dict[str, list[fl
     for name, axes in pictures.items():
         save_figure(axes, os.path.join(folder, name))
     print(f"\nPictures are in {folder}/: {', '.join(pictures)}")
-
-
-def save_figure(axes: Any, path: str) -> None:
-    """Write the figure of some axes to a file, whole or not at all, and close it."""
-    import matplotlib.pyplot
-
-    try:
-        with replaced(path) as name:
-            axes.figure.savefig(name, dpi=150)
-    finally:
-        matplotlib.pyplot.close(axes.figure)

@@ -17,7 +17,7 @@ from hscrf.io.texts import located
 TEXT = ("segments", "spacy")  # formats that can go to standard output
 
 
-def exporting(args: argparse.Namespace) -> Exporting | None:
+def export_of(args: argparse.Namespace) -> PredictionExport | None:
     """The export described by the options; None if hscrf reads the format of the output."""
     form = args.to or (export_format(args.output) if args.output != "-" else None)
     if form not in EXPORTS:
@@ -42,11 +42,11 @@ def exporting(args: argparse.Namespace) -> Exporting | None:
     if form in ("elan", "textgrid", "boris") and not args.rate:
         note("hscrf: without --rate a step lasts one second")
     args.scores = True
-    return Exporting(form, args.output, args.rate)
+    return PredictionExport(form, args.output, args.rate)
 
 
 @dataclass(frozen=True)
-class Exporting:
+class PredictionExport:
     """The target and format of exported predictions."""
 
     form: str

@@ -7,11 +7,12 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.large import (
+from hscrf.cli.features import add_feature_options, add_frame, check_feature_options, durations_of, wanted_features
+from hscrf.cli.options import FILES, Parser, add_layout, given_topology, label_file_of, recipe_of
+from hscrf.cli.shards import (
     SEEN,
     add_shards,
     check_shards,
@@ -21,18 +22,15 @@ from hscrf.cli.large import (
     say_skipped,
     shards_of,
 )
-from hscrf.cli.options import FILES, Parser, add_layout, label_file_of, recipe_of
-from hscrf.cli.shell import Merge, UserError, counted, note, pairs_in, save_trained, source_of, typed, whole
-from hscrf.cli.specifying import add_specifying, check_specifying, specified
+from hscrf.cli.shell import UserError, amount, counted, note, save_trained, source_of, typed, whole
 from hscrf.errors import ObservationError, several
 
 if TYPE_CHECKING:
     from hscrf.estimator.contract import Packed
     from hscrf.estimator.hscrf import HSCRF
-    from hscrf.features.specifications import Duration, Specification
+    from hscrf.features.specifications import Specification
     from hscrf.io.documents import Document
     from hscrf.io.recipe import Recipe
-    from hscrf.io.templates import Template
     from hscrf.solvers.course import Solver
     from hscrf.topology import Topology
 
@@ -62,11 +60,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-m", "--model", required=True, help="where to write the model")
     add_layout(parser)
     add_frame(parser)
-    add_specifying(parser)
-    parser.add_argument("--c1", type=amount, default=0.0, help="L1 penalty (default: %(default)s)")
+    add_feature_options(parser)
+    parser.add_argument("--c1", type=amount, default=0.0, metavar="X", help="L1 penalty (default: %(default)s)")
     parser.add_argument(
         "--c2",
         type=penalty,
+        metavar="X",
         help="L2 penalty; auto: chosen on held-out folds (default: 0.1; the perceptron has none)",
     )
     parser.add_argument(
@@ -107,64 +106,14 @@ def add_arguments(parser: Parser) -> None:
         choices=("bilstm", "tcn"),
         help="train a neural tagger (hscrf[torch]): a BiLSTM for words, a temporal convolution for numbers",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of random numbers (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: %(default)s)")
     parser.add_argument(
         "--progress",
         choices=("lines", "live", "none"),
         default="live",
-        help="one live line, in a log a few lines (default); a line per iteration; or nothing",
+        help="live: one line that is updated, in a log a few lines (default); lines: one per iteration; none: nothing",
     )
     add_shards(parser)
-
-
-def add_frame(parser: Parser) -> None:
-    """Add the options for features and durations."""
-    parser.add_argument(
-        "--template", metavar="FILE", help="a template in TOML or of CRF++; 'none': use columns as they are"
-    )
-    parser.add_argument(
-        "--min-count", type=whole(1), default=1, metavar="N", help="leave out features that occur less often"
-    )
-    parser.add_argument(
-        "--durations",
-        action=Merge,
-        type=pairs_in,
-        default={},
-        metavar="LEVEL=KIND",
-        help="weights for durations: gamma, bins, each or none",
-    )
-    parser.add_argument(
-        "--max-duration",
-        action=Merge,
-        type=partial(pairs_in, kind=int),
-        default={},
-        metavar="LEVEL=STEPS",
-        help="longest segments",
-    )
-    parser.add_argument(
-        "--closed-durations",
-        action="store_true",
-        help="forbid segments longer than the longest of the training data",
-    )
-    parser.add_argument(
-        "--children",
-        choices=("auto", "seen", "all"),
-        default="auto",
-        help="children that a state may have: those in the training data (seen), all, or (auto, the default) those in "
-        "the training data unless too many labels are missing",
-    )
-    parser.add_argument(
-        "--fillers",
-        choices=("auto", "none"),
-        default="auto",
-        help="whether states named O remember the state before them (auto, the default) or not (none, faster)",
-    )
-    parser.add_argument(
-        "--missing",
-        choices=("indicator", "refuse"),
-        default="indicator",
-        help="missing numbers: a feature marks them (indicator, the default), or they are an error (refuse)",
-    )
 
 
 def files_of_fit(args: argparse.Namespace) -> list[str]:
@@ -190,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
         from hscrf.cli.neural import fit_neural
 
         return fit_neural(args, paths)
-    check_specifying(args)
+    check_feature_options(args)
     return fit_shards(args, paths) if args.shards else fit_files(args, paths)
 
 
@@ -225,35 +174,29 @@ def large_model(args: argparse.Namespace, recipe: Recipe, **training: Any) -> HS
         limits = {level: 2 for level in args.max_duration if level not in args.durations}
         stub = Topology({level: ["one", "other"] for level in recipe.levels}, max_duration=limits or None)
         features = with_pairs(default_specifications(stub), recipe.template, stub)
-    described = label_file_of(args)
     learned = {"durations": args.durations or None, "max_duration": args.max_duration or None}
     learned |= {"open_duration": False if args.closed_durations else "auto"}
     learned |= {"scheme": recipe_of(args).scheme or "auto", "children": args.children}
-    return make_model(args, None if described is None else described.topology, features, **learned, **training)
+    return make_model(args, given_topology(args), features, **learned, **training)
 
 
 def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     """Train from files in memory."""
     from hscrf.cli.recipe import learn_labels, save_model
-    from hscrf.cli.stray import StrayTags
+    from hscrf.cli.stray import say_stray
     from hscrf.engine.cost import estimate
     from hscrf.estimator.checks import count_states, warn_of_typos
-    from hscrf.io.described import describe_features
-    from hscrf.io.doubts import doubts
     from hscrf.labels.schemes import unread_lines
 
     recipe = recipe_of(args)
     documents = read_training(recipe, paths, args.template)
     recipe = recipe.resolved(documents, args.template)
     dev = list(recipe.read(args.dev)) if args.dev else []
-    stray = StrayTags(recipe.scheme)
-    list(stray.watched([*documents, *dev]))
-    stray.say()
+    say_stray([*documents, *dev], recipe.scheme)
     for line in unread_lines([document.labels for document in documents], recipe.scheme, "--scheme plain"):
         note(f"hscrf: {line}")
     durations = durations_of(args)
-    described = label_file_of(args)
-    given = None if described is None else described.topology
+    given = given_topology(args)
     topology, labels, unsure = learn_labels(
         [*documents, *dev],
         recipe.scheme,
@@ -266,14 +209,11 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     if given is None:
         warn_of_typos(topology, count_states(topology, labels[: len(documents)]))
     model = make_model(args, topology, wanted_features(args, topology, durations, recipe.template), **training_of(args))
-    steps = sum(map(len, documents))
-    note(f"{several(len(documents), 'sequence')}, {several(steps, 'step')}, {' > '.join(describe_levels(topology))}")
-    note(f"columns: {describe_features(documents, recipe)}")
-    for line in doubts(documents, recipe):
-        note(f"hscrf: {line}")
+    lengths = list(map(len, documents))
+    say_data(lengths, topology, documents, recipe)
     if unsure:
         note(describe_unsure(unsure))
-    foreseen = estimate(topology, list(map(len, documents)))
+    foreseen = estimate(topology, lengths)
     line = foreseen.warning(learning=True, jobs=args.jobs, option="--max-duration {level}=STEPS")
     if line and args.progress != "live":  # the model reports it there
         note(line)
@@ -331,39 +271,9 @@ def describe_best(model: HSCRF) -> str:
     return f"kept iteration {model.best_iter_} of {max(scores)}: {share}"
 
 
-def amount(text: str) -> float:
-    """A finite number of at least 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise UserError(f"{text!r} is not a number of at least 0")
-    return number
-
-
 def penalty(text: str) -> float | str:
     """A number of at least 0, or the word auto."""
     return text if text == "auto" else amount(text)
-
-
-def durations_of(args: argparse.Namespace) -> list[Duration]:
-    """The specifications for --durations."""
-    from hscrf.features.specifications import Duration
-
-    return [Duration(level, kind) for level, kind in args.durations.items() if kind != "none"]
-
-
-def wanted_features(
-    args: argparse.Namespace, topology: Topology, durations: Sequence[Duration], template: Template | None
-) -> list[Specification]:
-    """The specifications for the options; given durations replace those implied by limits."""
-    from hscrf.cli.recipe import with_pairs
-    from hscrf.features.specifications import Duration, default_specifications
-
-    usual = default_specifications(topology)
-    kept = [spec for spec in usual if not (isinstance(spec, Duration) and spec.level in args.durations)]
-    return with_pairs(specified(args, [*kept, *durations], topology), template, topology)
 
 
 def make_model(
@@ -372,8 +282,13 @@ def make_model(
     """An estimator with the settings of the options."""
     from hscrf.estimator.hscrf import HSCRF
 
-    settings["fillers"] = None if args.fillers == "none" else "auto"
+    settings["fillers"] = fillers_of(args)
     return HSCRF(topology, features=features, min_count=args.min_count, missing=args.missing, **settings)
+
+
+def fillers_of(args: argparse.Namespace) -> str | None:
+    """The fillers of a model for --fillers."""
+    return None if args.fillers == "none" else "auto"
 
 
 def training_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -409,19 +324,31 @@ def solver_from_options(args: argparse.Namespace) -> str | Solver:
 
 def say_packed(packed: Packed, recipe: Recipe, path: str) -> None:
     """Describe the shards, and warn of doubts about the first sequences."""
-    from hscrf.io.described import describe_features
-    from hscrf.io.doubts import doubts
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # problems of lines were reported during packing
         documents = recipe.documents(path, skip=lambda error: None)
         first = list(islice((document for document in documents if document.labels is not None), SEEN))
     assert packed.frame.topology is not None
-    levels = " > ".join(describe_levels(packed.frame.topology))
-    note(f"{several(len(packed.lengths), 'sequence')}, {several(int(packed.lengths.sum()), 'step')}, {levels}")
-    if first:
-        note(f"columns: {describe_features(first, recipe, packed.frame.encoder.missing_shares())}")
-        for line in doubts(first, recipe):
+    missing = packed.frame.encoder.missing_shares()
+    say_data(packed.lengths.tolist(), packed.frame.topology, first, recipe, missing)
+
+
+def say_data(
+    lengths: Sequence[int],
+    topology: Topology,
+    documents: Sequence[Document],
+    recipe: Recipe,
+    missing: Sequence[str] | None = None,
+) -> None:
+    """Describe sequences of some lengths; their columns, and doubts about these, as the documents show them."""
+    from hscrf.io.described import describe_features
+    from hscrf.io.doubts import doubts
+
+    levels = " > ".join(describe_levels(topology))
+    note(f"{several(len(lengths), 'sequence')}, {several(sum(lengths), 'step')}, {levels}")
+    if documents:
+        note(f"columns: {describe_features(documents, recipe, missing)}")
+        for line in doubts(documents, recipe):
             note(f"hscrf: {line}")
 
 

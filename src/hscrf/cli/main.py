@@ -70,7 +70,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the versions in use and exit")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     for command in (fit, pack, predict, score, show, plot, studio, demo):
-        about = re.split(r"[.:(]", command.HELP)[0].strip()
+        about = re.split(r"[.:;(]", command.HELP)[0].strip()
         name = command.__name__.rpartition(".")[2]
         subparser = subparsers.add_parser(name, help=about, description=command.HELP, formatter_class=layout)
         command.add_arguments(subparser)

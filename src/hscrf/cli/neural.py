@@ -54,7 +54,7 @@ class ColumnRecipe(Recipe):
 
 def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
     """Train a tagger from files in memory."""
-    from hscrf.cli.fit import describe_levels, durations_of
+    from hscrf.cli.fit import describe_levels, durations_of, fillers_of
     from hscrf.cli.recipe import learn_labels
     from hscrf.cli.stray import StrayTags
 
@@ -86,6 +86,7 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
         args.encoder,
         topology=topology,
         durations=[level for level, kind in args.durations.items() if kind != "none"] or None,
+        fillers=fillers_of(args),
         margin=args.margin,
         min_count=args.min_count,
         patience=args.patience,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hscrf.estimator.predictor import Predictor
     from hscrf.io.labelfile import LabelFile
     from hscrf.io.recipe import Recipe
+    from hscrf.topology import Topology
     from hscrf.torch.tagger import Tagger
 
 FORMATS = ("columns", "jsonl", "table", "crfsuite", "text")
@@ -40,14 +41,13 @@ def add_format(parser: Any) -> None:
     parser.add_argument(
         "--comment",
         metavar="TEXT",
-        help="lines that begin with TEXT are comments, unless they have as many columns as other lines (those are "
-        "comments if a space follows TEXT and tabs or commas separate columns); with '# ' every line that begins "
-        "with it is a comment",
+        help="lines that begin with TEXT are comments, unless they have as many columns as other lines; if TEXT ends "
+        "in a space, as '# ' does, all lines that begin with it are comments",
     )
     parser.add_argument(
         "--tokens",
         choices=TOKENS,
-        help="how to cut plain text: words and signs (default), at blanks only, characters",
+        help="what a token of plain text is: a word or a sign (default), everything between blanks, or a character",
     )
     parser.add_argument(
         "--documents", choices=("line", "file"), help="what a document of plain text is (default: a line of one file)"
@@ -57,7 +57,10 @@ def add_format(parser: Any) -> None:
 def add_decimal(parser: Any, default: str) -> None:
     """Add the option for the decimal sign of numbers."""
     parser.add_argument(
-        "--decimal", choices=(".", ","), help=f"decimal sign of the numbers of a table (default: {default})"
+        "--decimal",
+        choices=(".", ","),
+        metavar="SIGN",
+        help=f"decimal sign of the numbers of a table, a point or a comma (default: {default})",
     )
 
 
@@ -107,6 +110,12 @@ def label_file_of(args: argparse.Namespace) -> LabelFile | None:
         args.label_file = read_label_file(args.labels)
     found: LabelFile = args.label_file
     return found
+
+
+def given_topology(args: argparse.Namespace) -> Topology | None:
+    """The topology of the file of labels; None without one."""
+    described = label_file_of(args)
+    return None if described is None else described.topology
 
 
 class Parser(argparse.ArgumentParser):
@@ -194,6 +203,9 @@ def open_model(
             )
         return model, Recipe(form, levels=model.topology_.levels[1:])
     known = recipe.as_format(args.format or format_for(data, recipe))
+    unnamed = recipe.format == "columns" and any(name.isdecimal() for name in known.cells)
+    if known.format == "table" and unnamed and not {*known.cells} & {*first_line(data).split(known.delimiter(data))}:
+        raise UserError(f"{data} is a table, but {path} was trained on columns without names: fit with --columns NAMES")
     separator = separator_of(args.separator) or known.separator
     if known.format == "columns" != recipe.format and separator is None:  # cells may have spaces
         separator = "\t" if "\t" in first_line(data) else None

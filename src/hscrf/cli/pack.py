@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from hscrf.cli.fit import add_frame, files_of_fit, large_model, say_packed
-from hscrf.cli.large import add_shards, cluster_of, recipe_in, say_skipped, shards_of
+from hscrf.cli.features import add_frame
+from hscrf.cli.fit import files_of_fit, large_model, say_packed
 from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
+from hscrf.cli.shards import add_shards, cluster_of, recipe_in, say_skipped, shards_of
 from hscrf.cli.shell import note, whole
 from hscrf.errors import several
 

@@ -59,7 +59,7 @@ DATA_PLOTS = ("segments", "confusion", "evidence", "durations")
 def run(args: argparse.Namespace) -> int:
     need_matplotlib()
     check_picture(args.output)
-    from hscrf.cli.demonstration import save_figure
+    from hscrf.cli.pictures import save_figure
     from hscrf.files.container import MAGIC
 
     with open(args.file, "rb") as file:
@@ -135,7 +135,7 @@ def plot_data(args: argparse.Namespace, what: str) -> Axes:
     """The axes of a picture of a data file and a model's predictions for it."""
     from hscrf import plots
     from hscrf.cli.comparison import truth_labels
-    from hscrf.cli.demonstration import FRACTIONS, evidence_curve
+    from hscrf.cli.pictures import FRACTIONS, evidence_curve
 
     if not args.model:
         raise UserError("a data file needs the model that reads it: -m MODEL")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from itertools import chain, islice
 
-from hscrf.cli.large import add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.options import (
     ENDINGS,
     EXPORTS,
@@ -18,9 +17,8 @@ from hscrf.cli.options import (
     add_strict,
     open_model,
 )
+from hscrf.cli.shards import SEEN, add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.shell import UserError, counted, note, number_above, source_of, target_of, whole
-
-SEEN = 100  # sequences for detecting the schemes of labels
 
 HELP = f"""\
 Label a file. Labels in the input are kept, and the others are predicted consistently with them.
@@ -93,17 +91,17 @@ def add_arguments(parser: Parser) -> None:
         help="with --stream: by how many steps labels are delayed (default: 20)",
     )
     parser.add_argument("-j", "--jobs", type=whole(1), default=1, metavar="N", help="threads (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of --samples (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of --samples (default: %(default)s)")
     add_shards(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from hscrf.cli.exporting import exporting
+    from hscrf.cli.exporting import export_of
     from hscrf.cli.prediction import Prediction, document_batches
     from hscrf.cli.stray import StrayTags
     from hscrf.cli.streaming import run_stream
     from hscrf.cli.writing import Output
-    from hscrf.io.texts import is_surely_text
+    from hscrf.io.doubts import whole_line_doubt
 
     if args.lag is not None and not args.stream:
         raise UserError("--lag is for --stream: labels are delayed by this number of steps")
@@ -122,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     read = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
     first = list(islice(read, SEEN))
     recipe = recipe.settled(first, model.topology_)
-    exported = exporting(args)
+    exported = export_of(args)
     to = "jsonl" if exported else args.to or named_format(args.output, args.data, recipe.format)
     output = Output(recipe, model.topology_, to, args.data)
     prediction = Prediction(args, model, recipe, output)
@@ -136,10 +134,8 @@ def run(args: argparse.Namespace) -> int:
             output.write(target, results)
     stray.say()
     prediction.unknown.say()
-    if recipe.format == "columns" and is_surely_text(args.data):
-        note(
-            f"hscrf: {args.data} looks like plain text, but each of its lines was read as a step; --format text cuts it"
-        )
+    if doubt := whole_line_doubt(first, recipe):
+        note(f"hscrf: {doubt}")
     if args.evaluate:
         note(prediction.report())
     elif prediction.complete:

@@ -74,7 +74,7 @@ class Prediction:
 
     def batch(self, documents: list[Document]) -> Iterator[Document]:
         """The documents with their predictions."""
-        self.foresee(documents)
+        self.report_cost(documents)
         X = [self.recipe.observe(document) for document in documents]
         evidence = self.evidence(documents)
         try:
@@ -94,7 +94,7 @@ class Prediction:
             shown = self.output.convert(document)
             yield replace(shown, extra={**shown.extra, **more})
 
-    def foresee(self, documents: list[Document]) -> None:
+    def report_cost(self, documents: list[Document]) -> None:
         """Report the estimated cost of a batch once, if it is high."""
         cost = estimate(self.model.topology_, list(map(len, documents)), timed_levels(self.model))
         line = cost.warning(

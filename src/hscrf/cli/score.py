@@ -7,9 +7,10 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.large import add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.options import FILES, Parser, add_layout, column_places, open_model, recipe_of
+from hscrf.cli.shards import add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
 from hscrf.cli.shell import UserError, pairs_in, reread, source_of, whole
+from hscrf.errors import DataFileError
 from hscrf.files.replacing import replaced
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def score_files(args: argparse.Namespace) -> int:
     """Compare the labels of one file or of two."""
     from hscrf import metrics
     from hscrf.cli.comparison import compare
-    from hscrf.cli.stray import StrayTags
+    from hscrf.cli.stray import say_stray
+    from hscrf.metrics.reports import report_text
 
     if args.model and (args.levels or args.columns):
         raise UserError("a model has its own columns: give either -m or --levels and --columns")
@@ -107,12 +109,16 @@ def score_files(args: argparse.Namespace) -> int:
     places = None if args.predicted is None else predicted_places(args.predicted, recipe)
     source = reread(args.data) if places is not None and args.other is None else source_of(args.data)
     pair = compare(recipe, source, None if args.other is None else source_of(args.other), places, lasting)
-    stray = StrayTags(pair.scheme)
-    list(stray.watched(pair.truth))
-    stray.say()
-    truth, guess = pair.labels()
-    numbers = metrics.report(truth, guess, tolerance=args.tolerance, output_dict=True)
-    text = metrics.report(truth, guess, tolerance=args.tolerance)
+    say_stray(pair.truth, pair.scheme)
+    try:
+        labels = pair.labels()
+    except DataFileError as error:
+        if args.model or args.levels:
+            raise
+        told = f"{error.problem}; the last two columns were compared, --model or --levels names others"
+        raise DataFileError(error.file, error.line, told) from None
+    numbers = metrics.report(*labels, tolerance=args.tolerance, output_dict=True)
+    text = report_text(numbers, len(pair.truth))
     if args.conlleval is not None:
         result = pair.conlleval(args.conlleval)
         numbers["conlleval"] = {**result.to_dict(), "accuracy": result.accuracy, "tokens": result.tokens}
@@ -127,9 +133,7 @@ def score_files(args: argparse.Namespace) -> int:
 def predicted_places(text: str, recipe: Recipe) -> dict[str, Any]:
     """Where predicted labels are, by level."""
     given = text if "=" in text else f"{recipe.levels[0]}={text}"
-    return (
-        pairs_in(given, option="--predicted") if recipe.format == "table" else dict(column_places(given, "--predicted"))
-    )
+    return pairs_in(given, option="--predicted") if recipe.format == "table" else column_places(given, "--predicted")
 
 
 def write_json(path: str, content: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hscrf.torch.tagger import Tagger
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 
 class UserError(argparse.ArgumentTypeError):
@@ -128,7 +130,7 @@ def pairs_in(text: str, kind: Callable[[str], Any] = str, option: str = "") -> d
     try:
         pairs = [(name, kind(value)) for name, value in (part.split("=") for part in text.split(","))]
     except ValueError:
-        what = "NUMBER" if kind is int else "VALUE"
+        what = "VALUE" if kind is str else "NUMBER"
         raise UserError(f"{prefix}{text!r} is not LEVEL={what}, with commas between levels") from None
     if len(dict(pairs)) < len(pairs):
         raise UserError(f"{prefix}{text!r} names a level twice")
@@ -150,31 +152,27 @@ class Merge(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def whole(least: int) -> Callable[[str], int]:
-    """A reader of whole numbers that are at least ``least``."""
+def number_reader(kind: Callable[[str], N], holds: Callable[[N], bool], expected: str) -> Callable[[str], N]:
+    """A reader of numbers for which a condition holds; its error names what is expected."""
 
-    def read(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if number < least:
-            raise UserError(f"{text!r} is not a whole number of at least {least}")
-        return number
+    def read(text: str) -> N:
+        with contextlib.suppress(ValueError):
+            number = kind(text)
+            if holds(number):
+                return number
+        raise UserError(f"{text!r} is not {expected}")
 
     return read
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """A reader of whole numbers that are at least ``least``."""
+    return number_reader(int, lambda number: number >= least, f"a whole number of at least {least}")
 
 
 def number_above(least: float) -> Callable[[str], float]:
     """A reader of finite numbers that are greater than ``least``."""
+    return number_reader(float, lambda number: least < number < math.inf, f"a number greater than {least:g}")
 
-    def read(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = least
-        if not least < number < float("inf"):
-            raise UserError(f"{text!r} is not a number greater than {least:g}")
-        return number
 
-    return read
+amount = number_reader(float, lambda number: 0 <= number < math.inf, "a number of at least 0")

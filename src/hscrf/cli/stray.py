@@ -11,7 +11,27 @@ from hscrf.labels.schemes import stray_tags
 from hscrf.topology import Topology
 
 
-class StrayTags:
+class OddLabels:
+    """The number of labels that are read in another way, and a message about the first."""
+
+    count = 0
+    first = ""
+
+    def add(self, count: int, message: str) -> None:
+        """Count some labels; the message is about the first of them."""
+        self.count += count
+        self.first = self.first or message
+
+    def __str__(self) -> str:
+        return self.first if self.count < 2 else f"{self.first} ({self.count} such labels)"
+
+    def say(self) -> None:
+        """Print one line, if any labels were counted."""
+        if self.count:
+            note(f"hscrf: {self}")
+
+
+class StrayTags(OddLabels):
     """Count the labels that do not continue their segments, and keep the place of the first.
 
     >>> stray = StrayTags({"chunk": "bio"})
@@ -23,28 +43,25 @@ class StrayTags:
 
     def __init__(self, scheme: Mapping[str, str]) -> None:
         self.scheme = scheme
-        self.count = 0
-        self.first = ""
 
     def watched(self, documents: Iterable[Document]) -> Iterator[Document]:
         """Yield the same documents, and check each."""
         for document in documents:
             for level, column in (document.labels or {}).items():
                 for t, told in stray_tags(level, column, self.scheme.get(level, "plain")):
-                    self.count += 1
-                    self.first = self.first or str(document.error(told, t))
+                    self.add(1, str(document.error(told, t)))
             yield document
 
-    def __str__(self) -> str:
-        return self.first if self.count < 2 else f"{self.first} ({self.count} such labels)"
 
-    def say(self) -> None:
-        """One line, if any labels were counted."""
-        if self.count:
-            note(f"hscrf: {self}")
+def say_stray(documents: Iterable[Document], scheme: Mapping[str, str]) -> None:
+    """Print one line if some labels of the documents do not continue their segments."""
+    stray = StrayTags(scheme)
+    for _ in stray.watched(documents):
+        pass
+    stray.say()
 
 
-class UnknownLabels:
+class UnknownLabels(OddLabels):
     """Replace labels unknown to a model by ``"?"``, unless ``strict``, and count them.
 
     >>> unknown = UnknownLabels(Topology({"tag": ["D", "N"]}), {"tag": "plain"})
@@ -57,23 +74,12 @@ class UnknownLabels:
 
     def __init__(self, topology: Topology, scheme: Mapping[str, str], strict: bool = False) -> None:
         self.topology, self.scheme, self.strict = topology, scheme, strict
-        self.count = 0
-        self.first = ""
 
     def cleared(self, document: Document) -> Document:
         """The document without labels unknown to the model."""
         found = {} if self.strict else unknown_labels(document, self.topology, self.scheme)
         for level, own in found.items():
-            self.count += len(own)
             t, label = next(iter(own.items()))
             told = f"level {level!r} has the label {label!r}, unknown to the model"
-            self.first = self.first or str(document.error(f"{told}: it is read as ? (--strict refuses it)", t))
+            self.add(len(own), str(document.error(f"{told}: it is read as ? (--strict refuses it)", t)))
         return without_labels(document, found) if found else document
-
-    def __str__(self) -> str:
-        return self.first if self.count < 2 else f"{self.first} ({self.count} such labels)"
-
-    def say(self) -> None:
-        """One line, if any labels were counted."""
-        if self.count:
-            note(f"hscrf: {self}")

@@ -199,13 +199,14 @@ class LineStream:
 
     def _quoted(self, cell: str) -> str:
         """A label as a cell of a table."""
-        odd = self.table is not None and (self.separator or " ") in cell
-        return '"' + cell.replace('"', '""') + '"' if odd or (self.table is not None and '"' in cell) else cell
+        odd = self.table is not None and ((self.separator or " ") in cell or '"' in cell)
+        return '"' + cell.replace('"', '""') + '"' if odd else cell
 
     def _cells(self, step: Any) -> list[str]:
         """The columns of a step; a segment also starts where the label differs from the one written before."""
-        found, fresh = [], not self.former
-        tags = {}
+        fresh = not self.former
+        tags: dict[str, str] = {}
+        sure: dict[str, str] = {}
         for level in self.recipe.levels:
             label = step.labels[level]
             fresh = fresh or step.starts[level] or label != self.former[level]
@@ -213,12 +214,9 @@ class LineStream:
             tags[level] = f"{prefix}{label}"
             if self.probabilities:
                 d = self.topology.level(level)
-                sure = step.probabilities[level][self.topology.states[d].index(label)]
-                tags[level] += f"\n{sure:.6f}"
+                sure[level] = f"{step.probabilities[level][self.topology.states[d].index(label)]:.6f}"
         self.former = step.labels
-        for part in range(1 + self.probabilities):
-            found += [tags[level].split("\n")[part] for level in self.recipe.label_order]
-        return found
+        return [columns[level] for columns in (tags, sure) if columns for level in self.recipe.label_order]
 
     def _has_prefix(self, level: str) -> bool:
         """Whether a level is written in BIO; of BIOES too, since the end of a segment may not be known."""

@@ -390,7 +390,7 @@ def export_format(path: str) -> str | None:
 
 def run_import(args: argparse.Namespace) -> int:
     """Import labels from files of other programs into a database."""
-    from hscrf.studio.data.events import Invalid
+    from hscrf.studio.data.problems import Invalid
     from hscrf.studio.exchange.formats import take_file
     from hscrf.studio.server.studio import Studio
 

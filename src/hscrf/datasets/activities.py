@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats, Random, generator
-from hscrf.datasets.draws import check_positive, draw_duration, draw_number
+from hscrf.arrays import Floats, Random, generator, whole_number
+from hscrf.datasets.draws import draw_duration, draw_number
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -91,7 +91,7 @@ def make_activities(
     >>> Y[0].segments("activity")
     [(0, 26, 'have_snack'), (26, 53, 'have_snack'), (53, 75, 'short_meal')]
     """
-    check_positive("n_sequences", n_sequences)
+    whole_number(n_sequences, "n_sequences", least=1)
     if not noise >= 0:
         raise ValueError(f"noise is {noise}; expected a standard deviation in cells, 0 or more")
     random = generator(random_state)

@@ -10,12 +10,6 @@ def draw_duration(random: np.random.Generator, mean: float) -> int:
     return max(1, round(random.gamma(16.0, mean / 16.0)))
 
 
-def check_positive(what: str, value: int) -> None:
-    """Raise an error unless a number is at least 1."""
-    if value < 1:
-        raise ValueError(f"{what} is {value}; expected at least 1")
-
-
 def draw_number(random: np.random.Generator, what: str, given: int | tuple[int, int]) -> int:
     """The number given, or one drawn from the closed range given."""
     low, high = (given, given) if isinstance(given, (int, np.integer)) else given

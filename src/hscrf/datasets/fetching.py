@@ -20,9 +20,9 @@ from typing import Any
 from urllib.parse import quote
 
 from hscrf.datasets.files import check_split
-from hscrf.datasets.loaders import Dataset, load_citations, load_conll2000
+from hscrf.datasets.loaders import Dataset, load_author_names, load_citations, load_conll2000
 from hscrf.datasets.originals import CITATION_FILES, convert_author_names, convert_citations
-from hscrf.datasets.records import load_author_names, load_ecg
+from hscrf.datasets.records import load_ecg
 from hscrf.datasets.waveforms import ANNOTATED, RECORDS, convert_ecg
 from hscrf.files.replacing import replaced
 from hscrf.progress import Waiting
@@ -41,8 +41,8 @@ class DownloadSource:
     base: str  # address of the originals, with a slash at its end
     originals: Mapping[str, str | None]  # file -> SHA-256, None where it is not known
     convert: Callable[[Path, Path], None]
-    made: Mapping[str, str | None]  # file that the loader reads -> SHA-256 of that of the documentation
-    strict: bool = False  # whether another file than that of the documentation is an error
+    made: Mapping[str, str | None]  # file that the loader reads -> SHA-256 of the file that the documentation used
+    strict: bool = False  # whether a file that differs from that is an error
     sums: str = ""  # a file with SHA-256 of the originals, downloaded first
     hint: str = field(default="", compare=False)
     retries: int = 2  # of a download that failed
@@ -110,10 +110,8 @@ def fetch_citations(split: str = "train", *, folder: Folder = None) -> Dataset:
 
     Raises
     ------
-    ImportError
-        If something must be downloaded and pooch is not installed (``pip install 'hscrf[data]'``).
-    ConnectionError
-        If an original cannot be downloaded.
+    ImportError, ConnectionError
+        As :func:`fetch_conll2000`.
 
     Notes
     -----
@@ -151,10 +149,8 @@ def fetch_author_names(split: str = "train", *, folder: Folder = None) -> Datase
 
     Raises
     ------
-    ImportError
-        If something must be downloaded and pooch is not installed (``pip install 'hscrf[data]'``).
-    ConnectionError
-        If an original cannot be downloaded.
+    ImportError, ConnectionError
+        As :func:`fetch_conll2000`.
 
     Notes
     -----
@@ -190,10 +186,8 @@ def fetch_ecg(split: str = "train", *, folder: Folder = None) -> Dataset:
 
     Raises
     ------
-    ImportError
-        If something must be downloaded and pooch is not installed (``pip install 'hscrf[data]'``).
-    ConnectionError
-        If an original cannot be downloaded.
+    ImportError, ConnectionError
+        As :func:`fetch_conll2000`.
     ValueError
         If an original is not the one that PhysioNet lists.
 
@@ -215,16 +209,20 @@ def fetch_ecg(split: str = "train", *, folder: Folder = None) -> Dataset:
 
 def prepared(source: DownloadSource, folder: Folder) -> Path:
     """The folder with the files of a data set that the loader reads; they are made there if they are missing."""
-    given = [folder] if folder is not None else [os.environ.get("HSCRF_DATA")]
-    for place in given:
-        if place and all((Path(place) / source.name / file).is_file() for file in source.made):
-            return Path(place) / source.name
-    target = Path(folder if folder is not None else _pooch().os_cache("hscrf")) / source.name
-    if not all((target / file).is_file() for file in source.made):
+    given = os.environ.get("HSCRF_DATA") if folder is None else folder
+    if given and _is_made(source, Path(given) / source.name):
+        return Path(given) / source.name
+    target = Path(_pooch().os_cache("hscrf") if folder is None else folder) / source.name
+    if not _is_made(source, target):
         _download(source, target / "originals")
         source.convert(target / "originals", target)
         _compare(source, target)
     return target
+
+
+def _is_made(source: DownloadSource, folder: Path) -> bool:
+    """Whether a folder has all files of a data set that its loader reads."""
+    return all((folder / file).is_file() for file in source.made)
 
 
 def _download(source: DownloadSource, folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,10 @@ from hscrf.datasets.files import find_files, read_row_sequences, sequence_names,
 from hscrf.errors import several
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
+
+_CITATION_LEVELS = ("field", "part", "name")
+_MISSPELT = {"surename": "surname", "forenname": "forename", "firstname": "forename", "rolename": "roleName"}
+Sequences = list[list[list[str]]]  # cells of rows of sequences
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,11 +38,11 @@ class Dataset:
     """
 
     name: str
-    tokens: list[Any]  # of each sequence: a word or a list of feature strings per time step, or an array of numbers
-    columns: dict[str, list[list[str]]]  # label column -> one label per time step
+    tokens: list[Any]
+    columns: dict[str, list[list[str]]]
     Y: list[Labels]
-    names: list[str]  # of the sequences
-    subjects: list[str] | None = None  # the recorded person of each sequence, if there are several
+    names: list[str]
+    subjects: list[str] | None = None
 
     @property
     def topology(self) -> Topology:
@@ -76,18 +80,12 @@ def load_conll2000(folder: str | os.PathLike[str] | None = None, split: str = "t
     FileNotFoundError
         If the folder is not known or does not contain the file.
     """
-    files = find_files("conll2000", folder, split, {"train": "train.txt", "test": "test.txt"})
-    rows = {path: read_row_sequences(path, 3, None) for path in files.values() if path.is_file()}
-    sentences = rows[files[split]]
-    every = [row for some in rows.values() for sentence in some for row in sentence]
-    chunks = [*sorted({tag.partition("-")[2] for *_, tag in every} - {""}), "O"]
-    topology = Topology({"chunk": chunks, "pos": sorted({pos for _, pos, _ in every})})
-    columns = {name: take_column(sentences, k) for k, name in ((1, "pos"), (2, "chunk"))}
-    Y = [_read_labels(topology, columns, n, {"chunk": "bio"}) for n in range(len(sentences))]
-    return Dataset(f"conll2000 {split}", take_column(sentences, 0), columns, Y, sequence_names(split, Y))
-
-
-_CITATION_LEVELS = ("field", "part", "name")
+    given, every = _read_splits("conll2000", folder, split, {"train": "train.txt", "test": "test.txt"}, 3)
+    rows = [row for sentence in every for row in sentence]
+    topology = Topology({"chunk": _states(chunk for *_, chunk in rows), "pos": sorted({pos for _, pos, _ in rows})})
+    columns = {"pos": take_column(given, 1), "chunk": take_column(given, 2)}
+    Y = _read_labels(topology, columns, {"chunk": "bio"})
+    return Dataset(f"conll2000 {split}", take_column(given, 0), columns, Y, sequence_names(split, Y))
 
 
 def load_citations(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:
@@ -114,17 +112,51 @@ def load_citations(folder: str | os.PathLike[str] | None = None, split: str = "t
         If the folder is not known or does not contain the file.
     """
     names = {"train": "training.tsv", "dev": "dev.tsv", "test": "testing.tsv"}
-    files = find_files("umass_citation", folder, split, names)
-    rows = {path: read_row_sequences(path, 4, "\t") for path in files.values() if path.is_file()}
-    padded = {path: list(map(_padded, sequences)) for path, sequences in rows.items()}
-    topology = _citation_topology(padded.values())
-    Y = [
-        Labels.from_columns(topology, dict(zip(_CITATION_LEVELS, tags, strict=True)), scheme="bio")
-        for tags in padded[files[split]]
-    ]
-    given = rows[files[split]]
+    given, every = _read_splits("umass_citation", folder, split, names, 4, "\t")
+    padded = list(map(_padded, every))
+    states = {level: _states(tag for tags in padded for tag in tags[k]) for k, level in enumerate(_CITATION_LEVELS)}
+    topology = Topology(states, max_duration={"name": None})
+    tags = dict(zip(_CITATION_LEVELS, zip(*map(_padded, given), strict=True), strict=True))
+    Y = _read_labels(topology, tags, "bio")
     columns = {name: take_column(given, k) for k, name in enumerate(_CITATION_LEVELS, start=1)}
     return Dataset(f"umass_citation {split}", take_column(given, 0), columns, Y, sequence_names(split, Y))
+
+
+def load_author_names(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:
+    """Read the author names of GROBID: tokens of the headers of papers, labelled person > part.
+
+    Parts are forename, middlename, surname, roleName, suffix and marker, or O between them. Four misspelt names of
+    parts in the file are corrected. :func:`fetch_author_names` makes the files.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The folder that holds ``train.tsv`` and ``test.tsv``, or its parent if it is named ``author_names``. The default
+        is the environment variable HSCRF_DATA.
+    split : {"train", "test"}
+        Which sequences to read.
+
+    Returns
+    -------
+    Dataset
+        Words, BIO columns ``person`` and ``part``, and Labels.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder is not known or does not contain the file.
+    """
+    names = {"train": "train.tsv", "test": "test.tsv"}
+    given, every = _read_splits("author_names", folder, split, names, 3, "\t", comment="# source\t")
+    for sequence in every:
+        for row in sequence:
+            row[2] = _mended(row[2])
+    rows = [row for sequence in every for row in sequence]
+    states = {level: _states(row[k] for row in rows) for k, level in ((1, "person"), (2, "part"))}
+    topology = Topology(states, max_duration={"part": None})
+    columns = {"person": take_column(given, 1), "part": take_column(given, 2)}
+    Y = _read_labels(topology, columns, "bio")
+    return Dataset(f"author_names {split}", take_column(given, 0), columns, Y, sequence_names(split, Y))
 
 
 def load_cad120(folder: str | os.PathLike[str] | None = None) -> Dataset:
@@ -160,7 +192,7 @@ def load_cad120(folder: str | os.PathLike[str] | None = None) -> Dataset:
         name="cad120",
         tokens=[[row[7].split() for row in video] for video in videos],
         columns=columns,
-        Y=[_read_labels(topology, tags, n, {"subactivity": "bio"}) for n in range(len(videos))],
+        Y=_read_labels(topology, tags, {"subactivity": "bio"}),
         names=[video[0][0] for video in videos],
         subjects=[video[0][1] for video in videos],
     )
@@ -171,20 +203,38 @@ def _video_tags(video: list[list[str]]) -> list[str]:
     return ["?" if row[5] == "UNLABELLED" else ("B-" if row[6] == "1" else "I-") + row[5] for row in video]
 
 
+def _mended(tag: str) -> str:
+    """A tag with the right name of its part."""
+    prefix, hyphen, part = tag.partition("-")
+    return prefix + hyphen + _MISSPELT.get(part, part)
+
+
+def _read_splits(
+    name: str,
+    folder: str | os.PathLike[str] | None,
+    split: str,
+    files: Mapping[str, str],
+    width: int,
+    separator: str | None = None,
+    comment: str = "",
+) -> tuple[Sequences, Sequences]:
+    """The rows of columns of each sequence of a split, and those of all splits that are there."""
+    paths = find_files(name, folder, split, files)
+    rows = {key: read_row_sequences(path, width, separator, comment) for key, path in paths.items() if path.is_file()}
+    return rows[split], [sequence for sequences in rows.values() for sequence in sequences]
+
+
+def _states(tags: Iterable[str]) -> list[str]:
+    """The states of BIO tags in the order of their names, O last."""
+    return [*sorted({tag.partition("-")[2] for tag in tags} - {""}), "O"]
+
+
 def _read_labels(
-    topology: Topology, columns: Mapping[str, list[list[str]]], n: int, scheme: Mapping[str, str]
-) -> Labels:
-    return Labels.from_columns(topology, {name: some[n] for name, some in columns.items()}, scheme=scheme)
-
-
-def _citation_topology(splits: Iterable[list[list[list[str]]]]) -> Topology:
-    """States of each level, in the order of their names, O last."""
-    every = [tags for sequences in splits for tags in sequences]
-    states = {}
-    for k, level in enumerate(_CITATION_LEVELS):
-        found = {tag.partition("-")[2] for tags in every for tag in tags[k]} - {""}
-        states[level] = [*sorted(found), "O"]
-    return Topology(states, max_duration={"name": None})
+    topology: Topology, columns: Mapping[str, Sequence[list[str]]], scheme: str | Mapping[str, str]
+) -> list[Labels]:
+    """The labels of all sequences, from a column of each level."""
+    tags = zip(*columns.values(), strict=True)
+    return [Labels.from_columns(topology, dict(zip(columns, own, strict=True)), scheme=scheme) for own in tags]
 
 
 def _padded(rows: list[list[str]]) -> list[list[str]]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hscrf.arrays import Floats, Random, generator
-from hscrf.datasets.draws import check_positive, draw_duration, draw_number
+from hscrf.arrays import Floats, Random, generator, whole_number
+from hscrf.datasets.draws import draw_duration, draw_number
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
@@ -61,8 +61,8 @@ def make_nested(
     >>> Y[0].segments("level1")
     [(0, 10, 'a1'), (10, 14, 'a0'), (14, 20, 'a1')]
     """
-    check_positive("n_sequences", n_sequences)
-    check_positive("n_features", n_features)
+    whole_number(n_sequences, "n_sequences", least=1)
+    whole_number(n_features, "n_features", least=1)
     random = generator(random_state)
     process = _nested_process(random, sizes, durations)
     means = [separation * random.normal(size=(size, n_features)) for size in sizes]
@@ -150,6 +150,6 @@ def _check_nested(sizes: Sequence[int], durations: Sequence[float]) -> None:
     if len(durations) != len(sizes):
         raise ValueError(f"durations has {len(durations)} levels but sizes has {len(sizes)}")
     for k, (size, mean) in enumerate(zip(sizes, durations, strict=True)):
-        check_positive(f"sizes[{k}]", size)
+        whole_number(size, f"sizes[{k}]", least=1)
         if not mean >= 1:
             raise ValueError(f"durations[{k}] is {mean}; expected a mean of at least 1 step")

@@ -1,75 +1,22 @@
-"""Author names and electrocardiograms, read from a folder."""
+"""Electrocardiograms, read from a folder."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from hscrf.datasets.files import check_split, find_files, read_row_sequences, sequence_names, take_column
+from hscrf.datasets.files import check_split, find_files
 from hscrf.datasets.loaders import Dataset
 from hscrf.labels.labels import Labels
 from hscrf.topology import Topology
 
-PERSON, PART = 1, 2  # columns of a file of author names
-MISSPELT = {"surename": "surname", "forenname": "forename", "firstname": "forename", "rolename": "roleName"}
 SIGNALS, BORDERS = "signals_100hz.npz", "labels.tsv"  # the files of the ECG
 PER_STEP = 2  # samples of the file in a step of 20 ms
 
 Segment = tuple[int, int, str]
-
-
-def load_author_names(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:
-    """Read the author names of GROBID: tokens of the headers of papers, labelled person > part.
-
-    Parts are forename, middlename, surname, roleName, suffix and marker, or O between them. Four misspelt names of
-    parts in the file are corrected. :func:`fetch_author_names` makes the files.
-
-    Parameters
-    ----------
-    folder : path, optional
-        The folder that holds ``train.tsv`` and ``test.tsv``, or its parent if it is named ``author_names``. The default
-        is the environment variable HSCRF_DATA.
-    split : {"train", "test"}
-        Which sequences to read.
-
-    Returns
-    -------
-    Dataset
-        Words, BIO columns ``person`` and ``part``, and Labels.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder is not known or does not contain the file.
-    """
-    files = find_files("author_names", folder, split, {"train": "train.tsv", "test": "test.tsv"})
-    rows = {path: read_row_sequences(path, 3, "\t", comment="# source\t") for path in files.values() if path.is_file()}
-    for sequence in (some for found in rows.values() for some in found):
-        for row in sequence:
-            row[PART] = _mended(row[PART])
-    every = [row for found in rows.values() for sequence in found for row in sequence]
-    states = {level: _states(row[k] for row in every) for k, level in ((PERSON, "person"), (PART, "part"))}
-    topology = Topology(states, max_duration={"part": None})
-    given = rows[files[split]]
-    columns = {"person": take_column(given, PERSON), "part": take_column(given, PART)}
-    Y = [
-        Labels.from_columns(topology, {"person": person, "part": part}, scheme="bio")
-        for person, part in zip(columns["person"], columns["part"], strict=True)
-    ]
-    return Dataset(f"author_names {split}", take_column(given, 0), columns, Y, sequence_names(split, Y))
-
-
-def _mended(tag: str) -> str:
-    prefix, hyphen, part = tag.partition("-")
-    return prefix + hyphen + MISSPELT.get(part, part)
-
-
-def _states(tags: Iterable[str]) -> list[str]:
-    """States of a BIO column in the order of their names, O last."""
-    return [*sorted({tag.partition("-")[2] for tag in tags} - {""}), "O"]
 
 
 def load_ecg(folder: str | os.PathLike[str] | None = None, split: str = "train") -> Dataset:

@@ -146,7 +146,7 @@ def timed_levels(model: object) -> list[int]:
     return [block.key[1] for block in blocks if block.key[0] in ("duration", "segment")]
 
 
-def foresee(model: CostlyModel, lengths: Any, learning: bool = True) -> None:
+def report_cost(model: CostlyModel, lengths: Any, learning: bool = True) -> None:
     """Print the estimated cost of a training iteration or a prediction to standard error, if it is high."""
     if getattr(model, "verbose", 0) != 1:
         return

@@ -12,7 +12,7 @@ from hscrf.arrays import Ints
 from hscrf.fillers import hidden_sets
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known, pack_labels
+from hscrf.labels.packed import PackedLabels, pack_labels
 from hscrf.topology import Topology
 
 
@@ -45,7 +45,7 @@ class Evidence:
         return cls.of_packed(topology, pack_labels(closed), sets)
 
     @classmethod
-    def of_packed(cls, topology: Topology, known: Known, sets: Sequence[NDArray[np.bool_]]) -> Evidence:
+    def of_packed(cls, topology: Topology, known: PackedLabels, sets: Sequence[NDArray[np.bool_]]) -> Evidence:
         """Labels of several sequences that :func:`hscrf.labels.packed.close_packed` gave."""
         ends, allowed = known.ends, tuple(None if own.all() else own for own in sets)
         found = hidden_sets(topology, allowed, known.states, ends, known.offsets)

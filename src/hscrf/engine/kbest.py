@@ -39,7 +39,7 @@ class Ways:
     """The ways that lead to an item, best first, as far as they have been computed."""
 
     steps: Sequence[float]  # loss of the first step of each candidate, best first
-    where: Sequence[tuple[int, int, int]]  # kind, node and time of each candidate
+    where: Sequence[int]  # kind, node and time of each candidate, one after the other
     follow: int  # number of items that each candidate leads to
     losses: list[float] = field(default_factory=list)
     picks: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)  # candidate, and ranks of what follows
@@ -134,9 +134,9 @@ class KBest:
         if item == ROOT:
             scores = self.made.roots()
             order = sorted((s for s, score in enumerate(scores) if score > -np.inf), key=lambda s: -scores[s])
-            return Ways([scores[order[0]] - scores[s] for s in order], [(ENDS, s, 0) for s in order], 1)
+            return Ways([scores[order[0]] - scores[s] for s in order], [n for s in order for n in (ENDS, s, 0)], 1)
         if item.kind == FRESH:
-            return Ways([0.0], [(FRESH, 0, 0)], 0)
+            return Ways([0.0], [FRESH, 0, 0], 0)
         losses, where = self._run(item).incoming(item.kind, item.node, item.t)
         return Ways(losses, where, 2 if self._leads_below(item) else 1)
 
@@ -159,7 +159,7 @@ class KBest:
         return then[c]
 
     def _find_then(self, item: PathEvent, c: int) -> tuple[PathEvent, ...]:
-        kind, node, t = self.ways[item].where[c]
+        kind, node, t = self.ways[item].where[3 * c : 3 * c + 3]
         if item == ROOT:
             return (PathEvent(0, node, 0, ENDS, 0, self.length - 1),)
         if item.kind == FRESH:

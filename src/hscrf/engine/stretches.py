@@ -9,7 +9,7 @@ computed side by side, as without evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, ranges
 from hscrf.engine.evidence import Evidence
 from hscrf.engine.expectations import Expectations
-from hscrf.labels.events import events, segment_bounds
-from hscrf.labels.packed import Known
-from hscrf.potentials import FAMILY, Arrays, Key
+from hscrf.labels.closure import only_state
+from hscrf.labels.events import event_cells, segment_bounds
+from hscrf.labels.packed import PackedLabels
+from hscrf.potentials import FAMILY, Arrays, Key, is_timed
 from hscrf.topology import Topology
 
 
@@ -102,21 +103,21 @@ class Stretches:
         if not self.useful:
             return
         self.sequence = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))  # of each step
-        self.parts: list[StretchGroup] = []
+        self.groups: list[StretchGroup] = []
         order: list[Ints] = []
-        for top, state, start, length, owners in self._groups(levels):
+        for top, state, start, length, owners in self._stretches(levels):
             steps, (own, columns) = ranges(start, length), below(topology, top, state)
-            begin = self.parts[-1].end if self.parts else 0
+            begin = self.groups[-1].end if self.groups else 0
             bounds = np.concatenate([[0], np.cumsum(length)])
             engine = make(own, bounds, rest_of(evidence, own, bounds, steps, top, columns))
-            self.parts.append(StretchGroup(top, columns, begin, begin + steps.size, owners, engine))
+            self.groups.append(StretchGroup(top, columns, begin, begin + steps.size, owners, engine))
             order.append(steps)
         self.order = np.concatenate(order)
         self.back = np.argsort(self.order)
         self.cells: dict[Key, tuple[tuple[int, ...], Ints, Ints]] = {}
 
-    def _groups(self, levels: Ints) -> Any:
-        """Top, state, starts, lengths and owners of the stretches of each part."""
+    def _stretches(self, levels: Ints) -> Iterator[tuple[int, int | None, Ints, Ints, Ints]]:
+        """Top, state, starts, lengths and owners of the stretches of each group."""
         rest = np.flatnonzero(levels < 1)
         if rest.size:
             yield 0, None, self.offsets[rest], np.diff(self.offsets)[rest], rest
@@ -134,9 +135,9 @@ class Stretches:
     def sums(self, values: Arrays) -> tuple[Floats, int] | None:
         """Log Z of each sequence; None if some sequence has no configuration."""
         log_z, tables, logs = self._score(values), self._ordered(values), 0
-        for part in self.parts if np.isfinite(log_z).all() else ():
-            found, in_logarithms = part.engine.sums(part.values(tables))
-            log_z += np.bincount(part.owners, found, log_z.size)
+        for group in self.groups if np.isfinite(log_z).all() else ():
+            found, in_logarithms = group.engine.sums(group.values(tables))
+            log_z += np.bincount(group.owners, found, log_z.size)
             logs += in_logarithms
         return (log_z, min(logs, log_z.size)) if np.isfinite(log_z).all() else None
 
@@ -144,12 +145,12 @@ class Stretches:
         """Log Z, counts and posteriors; None if some sequence has no configuration."""
         log_z, tables, logs = self._score(values), self._ordered(values), 0
         found: list[tuple[StretchGroup, Expectations]] = []
-        for part in self.parts if np.isfinite(log_z).all() else ():
-            some = None if weights is None else np.ascontiguousarray(weights[part.owners])
-            expected, in_logarithms = part.engine.counts(part.values(tables), some)
-            log_z += np.bincount(part.owners, expected.log_z, log_z.size)
+        for group in self.groups if np.isfinite(log_z).all() else ():
+            some = None if weights is None else np.ascontiguousarray(weights[group.owners])
+            expected, in_logarithms = group.engine.counts(group.values(tables), some)
+            log_z += np.bincount(group.owners, expected.log_z, log_z.size)
             logs += in_logarithms
-            found.append((part, expected))
+            found.append((group, expected))
         if not np.isfinite(log_z).all():
             return None
         each = np.ones(log_z.size) if weights is None else weights
@@ -161,21 +162,18 @@ class Stretches:
         }
         return Expectations(log_z, counts, state, ending, {}), min(logs, log_z.size)
 
-    def _timed(self, key: Key, table: Floats) -> bool:
-        return key[0] != "duration" and (key[0] not in FAMILY or len(table) > 1)
-
     def _ordered(self, values: Arrays) -> dict[Key, tuple[Floats, bool]]:
-        """The arrays that parts need, their steps in the order of the parts; and whether they have steps."""
+        """The arrays that groups need, their steps in the order of the groups; and whether they have steps."""
         return {
-            key: (table.take(self.order, axis=0), True) if self._timed(key, table) else (table, False)
+            key: (table.take(self.order, axis=0), True) if is_timed(key, table) else (table, False)
             for key, table in values.items()
-            if any(part.has(key) for part in self.parts)
+            if any(group.has(key) for group in self.groups)
         }
 
     def _known(self, key: Key, shape: tuple[int, ...]) -> tuple[Ints, Ints]:
         """The cells of the known events in an array of some shape, and the sequence of each cell."""
         if key not in self.cells or self.cells[key][0] != shape:
-            cells, steps = events(self.topology, {key: shape}, self.known, key)
+            cells, steps = event_cells(self.topology, {key: shape}, self.known, key)
             self.cells[key] = shape, cells, self.sequence[steps]
         return self.cells[key][1:]
 
@@ -196,10 +194,10 @@ class Stretches:
 
     def _counts(self, key: Key, table: Floats, found: list[tuple[StretchGroup, Expectations]], each: Floats) -> Floats:
         """The counts of an array: of all groups, and of the known labels."""
-        timed, total = self._timed(key, table), np.zeros(table.shape)
-        for part, expected in found:
-            if part.has(key):
-                part.put(key, expected.counts[key[0], key[1] - part.top], timed, total)
+        timed, total = is_timed(key, table), np.zeros(table.shape)
+        for group, expected in found:
+            if group.has(key):
+                group.put(key, expected.counts[key[0], key[1] - group.top], timed, total)
         if timed:
             total = total.take(self.back, axis=0)
         cells, owners = self._known(key, table.shape)
@@ -212,9 +210,9 @@ class Stretches:
     def _states(self, d: int, found: list[tuple[StretchGroup, Expectations]], each: Floats) -> Floats:
         """The posteriors (N, S) of the states of a level."""
         key, total = ("token", d), np.zeros((self.order.size, self.topology.n_states[d]))
-        for part, expected in found:
-            if part.has(key):
-                part.put(key, expected.state[d - part.top], True, total)
+        for group, expected in found:
+            if group.has(key):
+                group.put(key, expected.state[d - group.top], True, total)
         total = total.take(self.back, axis=0)
         cells, owners = self._known(key, total.shape)
         total.reshape(-1)[cells] = each[owners]
@@ -223,9 +221,9 @@ class Stretches:
     def _endings(self, d: int, found: list[tuple[StretchGroup, Expectations]], each: Floats) -> Floats:
         """The posteriors (N,) of the ends of a level."""
         total = np.zeros(self.order.size)
-        for part, expected in found:
-            if part.has(("token", d)):
-                total[part.begin : part.end] = expected.ending[d - part.top]
+        for group, expected in found:
+            if group.has(("token", d)):
+                total[group.begin : group.end] = expected.ending[d - group.top]
         total = total.take(self.back)
         _, stop = segment_bounds(self.known, d)
         total[stop] = each[self.sequence[stop]]
@@ -235,7 +233,7 @@ class Stretches:
 # -- known labels -----------------------------------------------------------------------------------------------------
 
 
-def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) -> tuple[Known, Ints]:
+def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) -> tuple[PackedLabels, Ints]:
     """The labels of the upper levels that are known in whole sequences, and the lowest such level of each.
 
     Where that is the root, or no level (-1), all labels count as unknown. The bottom is never one of them. Labels that
@@ -246,7 +244,8 @@ def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) ->
     states = np.full(ends.shape, -1, dtype=np.int32)
     levels = np.full(lengths.size, -1)
     for d in range(topology.depth - 1):
-        own = only_states(evidence.allowed[d], ends.shape[1], topology.n_states[d])
+        allowed, size = evidence.allowed[d], topology.n_states[d]
+        own = np.full(ends.shape[1], 0 if size == 1 else -1) if allowed is None else only_state(allowed)
         fits = (own >= 0) & (evidence.may_end[d] != evidence.may_go_on[d])
         fits &= is_legal(topology, d, own, states, ends, evidence.may_follow, offsets)
         whole = (levels == d - 1) & np.logical_and.reduceat(fits, offsets[:-1])
@@ -255,14 +254,7 @@ def known_upper_labels(topology: Topology, offsets: Ints, evidence: Evidence) ->
         states[d] = np.where(np.repeat(whole, lengths), own, -1)
         levels[whole] = d
     states[:, np.repeat(levels < 1, lengths)] = -1
-    return Known(states, ends, offsets), levels
-
-
-def only_states(allowed: NDArray[np.bool_] | None, steps: int, states: int) -> Ints:
-    """The state (N,) where exactly one is allowed, else -1."""
-    if allowed is None:
-        return np.full(steps, 0 if states == 1 else -1)
-    return np.where(allowed.sum(axis=1) == 1, allowed.argmax(axis=1), -1)
+    return PackedLabels(states, ends, offsets), levels
 
 
 def is_legal(

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hscrf.arrays import generator
+from hscrf.arrays import Random, generator
 from hscrf.errors import InfeasibleError
-from hscrf.inference import Posterior
+from hscrf.inference import Marginals, Posterior
 from hscrf.labels.labels import Labels
+from hscrf.observations.readers import check_several
 from hscrf.potentials import Potentials
 
 Answer = Callable[[Posterior, int], Any]  # from a posterior and the number of its sequence
 
 
 class PosteriorAnswers:
-    """Potentials, entropies and samples of sequences; classes below it have ``_answers``."""
-
-    if TYPE_CHECKING:
-        _answers: Callable[[Any, Any, Answer], list[Any]]  # of X and the evidence, an answer for each sequence
+    """Marginals, potentials, entropies and samples of sequences; classes below it have ``ask_posteriors``."""
 
     def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
         """Return an answer about the posterior of each sequence; posteriors are made in chunks and not kept.
@@ -36,7 +34,7 @@ class PosteriorAnswers:
         list
             The answers, in the order of the sequences.
         """
-        return self._answers(X, evidence, answer)
+        raise NotImplementedError
 
     def posterior(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Posterior]:
         """Return the posterior of each sequence, encoded and scored once for several computations.
@@ -53,6 +51,20 @@ class PosteriorAnswers:
         list of Posterior
         """
         return self.ask_posteriors(X, evidence, lambda posterior, n: posterior)
+
+    def predict_marginals(self, X: Sequence[Any], evidence: Sequence[Any] | None = None) -> list[Marginals]:
+        """Return the posterior probabilities of states, ends and segments of each sequence.
+
+        Parameters
+        ----------
+        X, evidence
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of Marginals
+        """
+        return self.ask_posteriors(X, evidence, lambda posterior, n: posterior.marginals)
 
     def potentials(self, X: Sequence[Any]) -> list[Potentials]:
         """Return the log-potentials of each sequence, for the functions of :mod:`hscrf.inference`.
@@ -82,7 +94,7 @@ class PosteriorAnswers:
         return self.ask_posteriors(X, evidence, lambda posterior, n: posterior.entropy())
 
     def sample(
-        self, X: Sequence[Any], n: int = 1, random_state: Any = None, evidence: Sequence[Any] | None = None
+        self, X: Sequence[Any], n: int = 1, random_state: Random = None, evidence: Sequence[Any] | None = None
     ) -> list[list[Labels]]:
         """Draw n labellings of each sequence from the posterior; each sequence has a random generator of its own.
 
@@ -100,6 +112,7 @@ class PosteriorAnswers:
         -------
         list of list of Labels
         """
+        check_several(X)
         seeds = generator(random_state).integers(2**63, size=len(X))
         return self.ask_posteriors(X, evidence, lambda posterior, k: posterior.sample(n, seeds[k]))
 

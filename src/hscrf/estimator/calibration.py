@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from hscrf.estimator.answers import Answer, PosteriorAnswers
 from hscrf.estimator.confidence import hidden_states, with_confidence
-from hscrf.fillers import summed
+from hscrf.estimator.scored import Scored
 from hscrf.inference import Marginals
 from hscrf.inference.temperatures import Temperature, fitted_temperatures, tempered_labels, tempered_marginals
 from hscrf.labels.labels import Labels
 from hscrf.observations.readers import cut_apart
 
 if TYPE_CHECKING:
-    from hscrf.estimator.scored import Scored
     from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="Calibrated")
@@ -51,25 +50,12 @@ class Calibrated(PosteriorAnswers):
         list of Marginals
         """
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
-        found = self.ask(X, evidence, self._marginals)
+        found = self.ask(X, evidence, Scored.marginals)
         return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
-    def _answers(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
         """Answers by chunks, whose posteriors are not kept."""
         return self.ask(X, evidence, lambda scored: scored.each(answer))
-
-    def _marginals(self, scored: Scored) -> list[Marginals]:
-        """The marginals of each sequence of a chunk; their counts are computed on demand."""
-        result = scored.batch.expectations(scored.values)
-        scored.require(result.log_z)
-        levels = self.topology_.levels
-        states = [summed(self.topology_, d, table) for d, table in enumerate(result.state)]
-        found = []
-        for k, (a, b) in enumerate(scored.spans):
-            state = {level: table[a:b] for level, table in zip(levels, states, strict=True)}
-            ending = {level: row[a:b] for level, row in zip(levels, result.ending, strict=True)}
-            found.append(Marginals(float(result.log_z[k]), state, ending, scored.posterior(k)))
-        return found
 
     def calibrate(self: Self, X: Any, Y: Any, *, lengths: Any = None) -> Self:
         """Fit a temperature for each level, so that of the predictions with probability p a share p is right.

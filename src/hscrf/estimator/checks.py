@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 def check_lengths(X: Sequence[Any], Y: Sequence[Any]) -> None:
     """Raise an error unless X and Y are lists of the same number of sequences."""
-    for name, given in (("X", X), ("Y", Y)):
-        if not hasattr(given, "__len__"):
-            raise ValueError(f"{name} is {a_type(given)}, expected a list of sequences")
     check_several(X)
+    if not hasattr(Y, "__len__"):
+        raise ValueError(f"Y is {a_type(Y)}, expected a list of sequences")
     if len(X) != len(Y):
         raise ValueError(f"X has {several(len(X), 'sequence')} but Y has {len(Y)}")
 
@@ -83,6 +82,9 @@ def check_options(options: Mapping[str, Any]) -> None:
             continue
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError(f"{name} is {value!r}, expected {expected}")
+    for name in ("c1", "c2"):
+        if not is_penalty(value := options.get(name, 0.0)) and value != "auto":
+            raise ValueError(f"{name} is {value}, expected a finite number of at least 0")
     check_margin(options.get("margin", 0.0))
     whole_number(options.get("n_init", 1), "n_init", least=1)
     if not isinstance(options.get("topology"), Topology | None):

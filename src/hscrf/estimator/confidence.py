@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats
 from hscrf.fillers import spread
 from hscrf.inference import Posterior
-from hscrf.inference.segments import Asked, attached, segment_probabilities
+from hscrf.inference.segments import SegmentQueries, attached, segment_probabilities
 from hscrf.labels.labels import Labels
 from hscrf.labels.shown import shown_levels
 from hscrf.topology import Topology
@@ -41,21 +41,21 @@ def with_confidence(hidden: HiddenStates, scored: Scored | Posterior, labels: Se
     for d in shown_levels(topology):
         level = topology.levels[d]
         inner, masks = hidden(d)
-        asked = asked_segments(labels, d, inner, masks)
-        exact = segment_probabilities(scored.batch, scored.values, asked)
+        queries = segment_queries(labels, d, inner, masks)
+        exact = segment_probabilities(scored.batch, scored.values, queries)
         own = np.concatenate([y.states[d] for y in labels])
         right = (states[inner] * masks[own]).sum(axis=1)  # of the predicted state of each step
-        begins = scored.offsets[asked.sequence] + asked.start
-        mean = np.clip(np.add.reduceat(right, begins) / (asked.stop - asked.start), 0.0, 1.0)
-        cuts = np.searchsorted(asked.sequence, np.arange(1, len(labels)))
+        begins = scored.offsets[queries.sequence] + queries.start
+        mean = np.clip(np.add.reduceat(right, begins) / (queries.stop - queries.start), 0.0, 1.0)
+        cuts = np.searchsorted(queries.sequence, np.arange(1, len(labels)))
         for table, rows in zip(tables, np.split(np.stack([exact, mean], axis=1), cuts), strict=True):
             table[level] = rows
     return [attached(y, table) for y, table in zip(labels, tables, strict=True)]
 
 
-def asked_segments(labels: Sequence[Labels], d: int, inner: int, masks: NDArray[np.bool_]) -> Asked:
+def segment_queries(labels: Sequence[Labels], d: int, inner: int, masks: NDArray[np.bool_]) -> SegmentQueries:
     """All segments of a level of some sequences; ``inner`` and ``masks`` are that level in the model."""
     parts = [y.segment_arrays(d) for y in labels]
     start, stop, state = (np.concatenate(arrays).astype(np.int64) for arrays in zip(*parts, strict=True))
     sequence = np.repeat(np.arange(len(labels)), [part[0].size for part in parts])
-    return Asked(inner, sequence, start, stop, masks[state])
+    return SegmentQueries(inner, sequence, start, stop, masks[state])

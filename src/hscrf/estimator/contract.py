@@ -2,13 +2,13 @@
 
 A :class:`Labeller` labels sequences. A :class:`Model` of this room also labels packed sequences, by weights in blocks.
 A :class:`Learner` also gives the frame that learns from data. Names with an underscore belong to the class and its
-families alone: families override them (``_statistics``, ``_narrowed``, ``_default_features``, ``_meetings``,
+families alone: families override them (``_statistics``, ``_narrowed``, ``_default_features``, ``_feature_statistics``,
 ``_adopt``), other rooms never use them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.features.blocks import Block
+from hscrf.features.specifications import Specification
 from hscrf.inference import Marginals, Posterior
+from hscrf.labels.columns import Scheme
 from hscrf.labels.labels import Labels
+from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.topology import Topology
 
@@ -27,9 +30,6 @@ if TYPE_CHECKING:
     from hscrf.objective.scorer import Scorer
     from hscrf.objective.sharded import ShardedLoss
     from hscrf.objective.workers import Workers
-
-
-Scheme = str | Mapping[str, str]  # how label columns are written, of all levels or by level
 
 
 class Labeller(Protocol):
@@ -67,7 +67,7 @@ class Model(Labeller, Trained, Protocol):
     n_jobs: int
     verbose: int
     topology_: Topology
-    encoder_: Any
+    encoder_: ObservationEncoder
     coef_: Floats
 
     def check_fitted(self) -> None:
@@ -99,10 +99,10 @@ class Learner(Model, Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Arguments of the constructor by name."""
 
-    def asked_features(self) -> list[Any]:
+    def asked_features(self) -> list[Specification]:
         """The specifications that the caller gave, without the default ones."""
 
-    def new_frame(self, scheme: Any) -> Frame:
+    def new_frame(self, scheme: Scheme) -> Frame:
         """A frame that learns names, scales, states and rules from data whose columns are written in that scheme."""
 
 

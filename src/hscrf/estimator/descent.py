@@ -31,7 +31,7 @@ from hscrf.topology import Topology
 
 START = 100  # iterations on the complete sequences, at most
 PARTIAL_DELTA = 1e-2  # delta of the default solver where some labels are complete and others partial
-MANY = 10_000  # from this number of weights on, equal ones are tied
+MANY = 10_000  # weights
 
 
 def first_weights(
@@ -67,14 +67,16 @@ def descend(
     random_state: Random = None,
     *,
     own_rule: bool = False,
+    many: int = MANY,
 ) -> Result:
     """Minimise the penalised loss from some weights on; L-BFGS replaces zero weights by those of complete sequences.
 
-    ``own_rule`` means that the user chose the solver and its ``delta``, which then also holds for partial labels.
+    ``own_rule`` means that the user chose the solver and its ``delta``, which then also holds for partial labels. From
+    ``many`` weights on, equal ones are tied.
     """
     if not isinstance(solver, LBFGS):
         return solver.minimize(objective, weights, c1, c2, monitor, random_state)
-    tied = ties_of(objective, weights) if weights.size >= MANY else None
+    tied = ties_of(objective, weights) if weights.size >= many else None
     if tied is None:
         return descend_from_complete(solver, objective, weights, c1, c2, monitor, own_rule)
     c1, c2 = tied.penalty(c1, 1.0), tied.penalty(c2, 0.0)
@@ -84,7 +86,13 @@ def descend(
 
 
 def descend_from_complete(
-    solver: LBFGS, objective: Any, weights: Floats, c1: Penalty, c2: Penalty, monitor: Monitor, own_rule: bool
+    solver: LBFGS,
+    objective: ShardedLoss | Tied,
+    weights: Floats,
+    c1: Penalty,
+    c2: Penalty,
+    monitor: Monitor,
+    own_rule: bool,
 ) -> Result:
     """Minimise the loss; where some labels are complete and others are not, learn the complete ones first."""
     complete = objective.of_complete()
@@ -113,10 +121,10 @@ def seeing_all(monitor: Monitor, whole: Callable[[Floats], Floats]) -> Monitor:
     )
 
 
-def learned_from(complete: Any, weights: Floats, solver: LBFGS, c1: Penalty, c2: Penalty) -> Floats:
+def learned_from(complete: ShardedLoss | Tied, weights: Floats, solver: LBFGS, c1: Penalty, c2: Penalty) -> Floats:
     """The weights learned from the complete sequences alone; weights without gradient there stay zero."""
     where = np.flatnonzero(complete(weights)[1])
-    some: Any = (complete if isinstance(complete, Tied) else Tied(complete, np.arange(complete.size))).some(where)
+    some = (complete if isinstance(complete, Tied) else Tied(complete, np.arange(complete.size))).some(where)
     c1, c2 = (np.broadcast_to(penalty, weights.shape)[where] for penalty in (c1, c2))
     few = replace(solver, max_iter=min(solver.max_iter, START))
     result = few.minimize(some, np.zeros(some.size), c1, c2)

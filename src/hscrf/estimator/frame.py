@@ -1,4 +1,4 @@
-"""The frame, which ``fit`` learns before any weight: names, scales, states, rules, and pairs of features and states.
+"""The frame, which ``fit`` learns before any weight: names, scales, states and rules.
 
 Lists are packed here, in the frame that is learned from them. Other stores pack themselves
 (:class:`hscrf.estimator.contract.Store`).
@@ -25,6 +25,7 @@ from hscrf.estimator.contract import Learner, Store
 from hscrf.features.blocks import Block
 from hscrf.features.occurrences import Occurrences, SegmentSizes
 from hscrf.features.specifications import BY_SIZE, SCORES, Specification
+from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import FillerNeighbours, SegmentLengths, pack_labels, pack_possible
@@ -72,22 +73,6 @@ class Statistics(Protocol):
         """Restore statistics from :meth:`memory`."""
 
 
-class Meetings(Protocol):
-    """The pairs of features and states that occur: the second pass over the data."""
-
-    def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
-        """Add one more part of the data."""
-
-    def merge(self, other: Any) -> None:
-        """Add the pairs of later parts."""
-
-    def blocks(self) -> list[Block]:
-        """A block for each specification."""
-
-    def sizes(self) -> dict[str, float]:
-        """The size of the segments of the levels whose penalties follow it."""
-
-
 class Frame:
     """Everything of a model but its weights, learned from data in one piece or in parts.
 
@@ -108,15 +93,15 @@ class Frame:
     The first pass (``update``) learns feature names and counts, means and variances of columns, the mean lengths of
     segments (``lengths``), and what comes before and after fillers (``neighbours``). From labels it learns states,
     children, successors and longest durations. ``settle`` fixes them as ``encoder`` and ``topology``. The second pass
-    (``observe``) learns which features meet which states. ``blocks`` returns the blocks of weights.
+    finds which features occur with which states, see :class:`FeatureStatistics`.
 
-    In either pass a part may be given to this frame or to another one, perhaps in another process. ``merge`` then adds
-    what the other frame learned from later parts. The result does not depend on the parts: it is that of one pass over
-    all the data; means and variances up to rounding.
+    A part may be given to this frame or to another one, perhaps in another process. ``merge`` then adds what the other
+    frame learned from later parts. The result does not depend on the parts: it is that of one pass over all the data;
+    means and variances up to rounding.
     """
 
     def __init__(
-        self, encoder: ObservationEncoder, statistics: Statistics, scheme: Any = "plain", rules: Rules | None = None
+        self, encoder: ObservationEncoder, statistics: Statistics, scheme: Scheme = "plain", rules: Rules | None = None
     ) -> None:
         self.encoder = encoder
         self.statistics = statistics
@@ -126,7 +111,6 @@ class Frame:
         self.neighbours = FillerNeighbours()
         self.topology: Topology | None = None  # until settled
         self.narrowed = False  # whether the model adds rules to the learned ones
-        self.meetings: Any = None  # until the second pass
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "rules": None}
@@ -140,14 +124,11 @@ class Frame:
         self.neighbours.update(labels)
         return Part(observations, labels, offset)
 
-    def merge(self, other: Frame) -> Numbers | None:
-        """Merge another frame, which has learned from later parts in the current pass.
+    def merge(self, other: Frame) -> Numbers:
+        """Merge another frame, which has learned from later parts.
 
-        In the first pass, returns the numbers (names,) that the names of the other frame have in this one.
+        Returns the numbers (names,) that the names of the other frame have in this one.
         """
-        if self.meetings is not None:
-            self.meetings.merge(other.meetings)
-            return None
         numbers = self.encoder.merge(other.encoder)
         self.statistics.merge(other.statistics)
         self.lengths.merge(other.lengths)
@@ -176,22 +157,34 @@ class Frame:
             check_rules(labels, part.offset)
         return Part(self.encoder.final(part.observations, numbers), labels, part.offset)
 
-    def observe(self, part: Part, meetings: Meetings) -> None:
-        """Continue the second pass with a part in its final form; the first part begins the pass."""
-        self.meetings = meetings if self.meetings is None else self.meetings
-        self.meetings.update(part.observations, part.labels)
+
+def check_rules(labels: Sequence[Labels], offset: int) -> None:
+    """Raise for the first labels that break a rule of their topology."""
+    for n, y in enumerate(labels, start=offset):
+        try:
+            y.check()
+        except InfeasibleError as error:
+            raise error.of_sequence(n) from None
+
+
+# -- the second pass
+
+
+class FeatureStatistics(Protocol):
+    """The second pass over training data: which features occur with which states. It makes the blocks of weights."""
+
+    def update(self, observations: Observations, labels: Sequence[Labels]) -> None:
+        """Add one more part of the data."""
 
     def blocks(self) -> list[Block]:
-        """The blocks of weights, after the second pass."""
-        return self.meetings.blocks()
+        """A block for each specification."""
 
     def sizes(self) -> dict[str, float]:
-        """The size of the segments of the levels whose penalties follow it, after the second pass."""
-        return self.meetings.sizes()
+        """The size of the segments of the levels whose penalties follow it."""
 
 
-class NestedMeetings:
-    """The pairs of features and states of nested levels."""
+class NestedFeatures:
+    """The feature statistics of models whose levels nest; see :class:`FeatureStatistics`."""
 
     def __init__(
         self,
@@ -212,27 +205,13 @@ class NestedMeetings:
         self.occurrences.update(observations, known)
         self.segments.update(observations, known)
 
-    def merge(self, other: NestedMeetings) -> None:
-        """Add the pairs of later parts."""
-        self.occurrences.merge(other.occurrences)
-        self.segments.merge(other.segments)
+    def blocks(self) -> list[Block]:
+        """A block for each specification."""
+        return [spec.fit(self.occurrences) for spec in self.specifications]
 
     def sizes(self) -> dict[str, float]:
         """The size of the segments of the levels whose penalties follow it."""
         return self.segments.factors()
-
-    def blocks(self) -> list[Block]:
-        """Return a block for each specification."""
-        return [spec.fit(self.occurrences) for spec in self.specifications]
-
-
-def check_rules(labels: Sequence[Labels], offset: int) -> None:
-    """Raise for the first labels that break a rule of their topology."""
-    for n, y in enumerate(labels, start=offset):
-        try:
-            y.check()
-        except InfeasibleError as error:
-            raise error.of_sequence(n) from None
 
 
 # -- data in memory

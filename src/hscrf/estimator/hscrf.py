@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from numpy.typing import ArrayLike
+
 from hscrf import solvers
 from hscrf.arrays import Floats
-from hscrf.engine.cost import foresee, reporting_logarithms
+from hscrf.engine.cost import report_cost, reporting_logarithms
 from hscrf.estimator.checks import (
     check_durations,
     check_options,
@@ -21,9 +23,9 @@ from hscrf.estimator.checks import (
 )
 from hscrf.estimator.contract import Packed, Store
 from hscrf.estimator.descent import descend, first_weights
-from hscrf.estimator.frame import Frame, Lists, NestedMeetings, data_of
-from hscrf.estimator.nested import SequenceEstimator
+from hscrf.estimator.frame import FeatureStatistics, Frame, Lists, NestedFeatures, Statistics, data_of
 from hscrf.estimator.online import partial_fit
+from hscrf.estimator.parameters import SequenceEstimator
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.saving import fingerprint_of
 from hscrf.estimator.weights import named_weights
@@ -31,12 +33,13 @@ from hscrf.features.specifications import (
     CellSpecification,
     Duration,
     Score,
+    Specification,
     default_specifications,
     with_tails,
     without_scores,
 )
 from hscrf.files.checkpoint import Checkpoint
-from hscrf.labels.columns import schemes_of
+from hscrf.labels.columns import Scheme, schemes_of
 from hscrf.labels.induction import LabelStatistics
 from hscrf.labels.packed import FillerNeighbours
 from hscrf.objective.margin import Costs, equal_costs
@@ -45,7 +48,7 @@ from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.progress import waiting
-from hscrf.solvers.course import check_penalties
+from hscrf.solvers.course import Solver
 from hscrf.solvers.penalties import TRANSITIONS, Search, Weighting, chosen
 from hscrf.topology import Topology
 
@@ -79,7 +82,7 @@ class HSCRF(SequenceEstimator, Predictor):
     margin : float, or dict of str to float
         Softmax-margin: cost of each step with a wrong state in training, by level. 0 is maximum likelihood.
     solver : {"lbfgs", "sgd", "perceptron"} or solver
-        A name, or a solver object with options. With partial labels "lbfgs" has ``delta=1e-2``.
+        A name, or a solver object with options. With some complete and some partial labels "lbfgs" has ``delta=1e-2``.
     scheme : {"auto", "plain", "bio", "bioes"} or dict of str to str
         How label columns are written. "auto": B-x or I-x mean BIO, and E-x or S-x with them BIOES, by level.
     min_count : int
@@ -129,12 +132,12 @@ class HSCRF(SequenceEstimator, Predictor):
         c1: float = 0.0,
         c2: float | str = 0.1,
         margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
-        solver: Any = "lbfgs",
+        solver: str | Solver = "lbfgs",
         scheme: str | Mapping[str, str] = "auto",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
-        fillers: Any = "auto",
+        fillers: str | Mapping[str, Any] | None = "auto",
         standardize: bool = True,
         warm_start: bool = False,
         missing: str = "indicator",
@@ -172,13 +175,13 @@ class HSCRF(SequenceEstimator, Predictor):
         self: Self,
         X: Any,
         Y: Any = None,
-        sample_weight: Any = None,
-        development: Any = None,
+        sample_weight: ArrayLike | None = None,
+        development: tuple[Any, Any] | Store | None = None,
         patience: int = 10,
         checkpoint: str | os.PathLike[str] | None = None,
         *,
-        groups: Any = None,
-        lengths: Any = None,
+        groups: Sequence[Any] | None = None,
+        lengths: Sequence[int] | None = None,
         client: Any = None,
         callback: Callable[[dict[str, Any]], None] | None = None,
     ) -> Self:
@@ -218,13 +221,14 @@ class HSCRF(SequenceEstimator, Predictor):
             saver = Checkpoint(checkpoint, fingerprint_of(self, objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
             monitor = self._monitor(development, patience, saver, client, callback)
-            own = self.solver != "lbfgs"  # the user's stopping rule
-            solver, penalties = self.solver_of(self.solver), self._penalties()
-            result = descend(solver, objective, weights, *penalties, monitor, self.random_state, own_rule=own)
+            solver, own = self.solver_of(self.solver), self.solver != "lbfgs"  # own: its stopping rule holds
+            result = descend(solver, objective, weights, *self._penalties(), monitor, self.random_state, own_rule=own)
         self._keep(result)
         return self
 
-    def partial_fit(self: Self, X: Any, Y: Any, sample_weight: Any = None, *, lengths: Any = None) -> Self:
+    def partial_fit(
+        self: Self, X: Any, Y: Any, sample_weight: ArrayLike | None = None, *, lengths: Sequence[int] | None = None
+    ) -> Self:
         """Learn from one more chunk of data: one epoch of an online solver.
 
         The first chunk fixes levels, states, features and scales; later chunks add none. Give a ``topology`` if the
@@ -247,14 +251,12 @@ class HSCRF(SequenceEstimator, Predictor):
         partial_fit(self, X, Y, sample_weight, lengths)
         return self
 
-    def _check_arguments(self, groups: Any = None) -> None:
+    def _check_arguments(self, groups: Sequence[Any] | None = None) -> None:
         """Refuse wrong arguments of the constructor before any work."""
         check_options(vars(self))
         if groups is not None and self.c2 != "auto":
             raise ValueError(f"groups are given for the folds of c2='auto', but c2 is {self.c2!r}: expected none")
-        if not isinstance(self.c2, str):
-            check_penalties(self.c1, self.c2)
-        elif isinstance(solvers.solver_of(self.solver), solvers.Perceptron):
+        if self.c2 == "auto" and isinstance(solvers.solver_of(self.solver), solvers.Perceptron):
             raise ValueError("c2 is 'auto', but the perceptron has no penalties to choose: expected another solver")
         check_specifications(self.features, self._feature_classes)
         check_durations(self.durations, self.max_duration, self.open_duration)
@@ -266,14 +268,14 @@ class HSCRF(SequenceEstimator, Predictor):
         frame = packed.frame
         self._adopt(frame)
         with waiting("choosing features", self.verbose):
-            meetings = self._meetings(frame)
+            features = self._feature_statistics(frame.encoder)
             for part in packed.parts():
-                frame.observe(part, meetings)
-            blocks, self.sizes_ = frame.blocks(), frame.sizes()
+                features.update(part.observations, part.labels)
+            blocks, self.sizes_ = features.blocks(), features.sizes()
         labelled = packed.labelled_levels()
         weights = first_weights(blocks, frame.encoder, self.topology_, labelled, former, self.random_state)
         self.encoder_, self.blocks_ = frame.encoder, blocks
-        foresee(self, packed.lengths)
+        report_cost(self, packed.lengths)
         return packed, weights
 
     def _former_weights(self) -> dict[Any, float] | None:
@@ -282,10 +284,10 @@ class HSCRF(SequenceEstimator, Predictor):
             return None
         return named_weights(self.weighted_blocks(), self.encoder_, self.topology_)
 
-    def _loss(self, packed: Packed, sample_weight: Any, workers: Workers) -> ShardedLoss:
+    def _loss(self, packed: Packed, sample_weight: ArrayLike | None, workers: Workers) -> ShardedLoss:
         """The loss of packed data as a function of the weights."""
-        costs = self._costs() if self.margin else None
-        return packed.objective(Scorer(self.topology_, self.blocks_), sample_weight, workers, costs)
+        scorer, costs = Scorer(self.topology_, self.blocks_), self._costs() if self.margin else None
+        return packed.objective(scorer, sample_weight, workers, costs)
 
     def _keep(self, result: solvers.Result) -> None:
         """Store the result of the solver, and remove attributes of earlier weights."""
@@ -295,7 +297,7 @@ class HSCRF(SequenceEstimator, Predictor):
         for name in ("online_", "n_seen_"):
             self.__dict__.pop(name, None)
 
-    def new_frame(self, scheme: Any) -> Frame:
+    def new_frame(self, scheme: Scheme) -> Frame:
         """Return a frame that learns names, scales, states and rules from data; part of the contract of models.
 
         Parameters
@@ -311,13 +313,7 @@ class HSCRF(SequenceEstimator, Predictor):
 
     def _ruled(self, learned: Topology, longest: int, neighbours: FillerNeighbours) -> Topology:
         """The learned topology with the rules of the model; ``longest`` is the length of the longest sequence."""
-        return self._remembering(self._narrowed(learned).shortened(longest), neighbours)
-
-    def _remembering(self, topology: Topology, neighbours: FillerNeighbours) -> Topology:
-        """The topology with the fillers of the option ``fillers``."""
-        if self.fillers != "auto":
-            return topology.remembering(self.fillers or {})
-        return topology if topology.remembers else topology.remembering(neighbours.worth_it(topology))
+        return neighbours.remembering(self._narrowed(learned).shortened(longest), self.fillers)
 
     def _costs(self) -> Costs:
         """The costs of wrong states under the margin, by level of the topology."""
@@ -331,7 +327,7 @@ class HSCRF(SequenceEstimator, Predictor):
         self.topology_, self.mean_lengths_ = frame.topology, frame.lengths.means()
         self.scheme_ = frame.scheme
 
-    def _statistics(self, scheme: Any) -> Any:
+    def _statistics(self, scheme: Scheme) -> Statistics:
         """The statistics that the topology is learned from."""
         timed, limits = {*(self.durations or ())}, self.max_duration
         bounded = [spec for spec in self.asked_features() if spec.needs_limit]
@@ -340,7 +336,7 @@ class HSCRF(SequenceEstimator, Predictor):
         closed = {spec.level for spec in bounded if spec.part not in ("duration", "tail")}
         return LabelStatistics(self.topology, scheme, limited, None, self.children, opened - closed)
 
-    def asked_features(self) -> list[Any]:
+    def asked_features(self) -> list[Specification]:
         """Return the specifications in ``features``, without the word "default"; part of the contract of models.
 
         Returns
@@ -358,7 +354,7 @@ class HSCRF(SequenceEstimator, Predictor):
             topology = topology.limited(limits)
         return topology.opened([*(self.durations or ())]) if self.open_duration is True else topology
 
-    def specifications(self) -> Sequence[Any]:
+    def specifications(self) -> Sequence[Specification]:
         """Return the specifications of all weights: those in ``features``, default ones, and durations.
 
         Returns
@@ -366,12 +362,12 @@ class HSCRF(SequenceEstimator, Predictor):
         list of specifications
         """
         wanted = ["default"] if self.features is None else self.features
-        added = [Duration(level, kind) for level, kind in (self.durations or {}).items()]
+        added: list[Specification] = [Duration(level, kind) for level, kind in (self.durations or {}).items()]
         mine = {self._identity(spec) for spec in [*wanted, *added] if not isinstance(spec, str)}
         usual = list(self._default_features())
         if any(isinstance(spec, Score) for spec in wanted):
             usual = [without_scores(spec) for spec in usual]
-        found: list[Any] = []
+        found: list[Specification] = []
         for spec in wanted:
             if isinstance(spec, str):
                 found += [default for default in usual if self._identity(default) not in mine]
@@ -379,17 +375,17 @@ class HSCRF(SequenceEstimator, Predictor):
                 found.append(spec)
         return with_tails(found + added, self._shown_levels())
 
-    def _identity(self, spec: Any) -> Any:
+    def _identity(self, spec: Specification) -> Hashable:
         """A key that is equal for specifications of the same weights; penalties and kinds of durations do not count."""
         level = self._shown_levels().level(spec.level)
-        return ("duration", level) if isinstance(spec, Duration) else replace(spec, level=level, penalty=1.0)
+        return ("duration", level) if isinstance(spec, Duration) else replace(spec, level=str(level), penalty=1.0)
 
-    def _default_features(self) -> Sequence[Any]:
+    def _default_features(self) -> Sequence[Specification]:
         return default_specifications(self.topology_)
 
-    def _meetings(self, frame: Frame) -> Any:
-        """The collector of the pairs of features and states that occur."""
-        return NestedMeetings(self.specifications(), self.topology_, frame.encoder, self.pairs, self.transitions)
+    def _feature_statistics(self, encoder: ObservationEncoder) -> FeatureStatistics:
+        """Collects which features occur with which states."""
+        return NestedFeatures(self.specifications(), self.topology_, encoder, self.pairs, self.transitions)
 
     def _penalties(self) -> tuple[solvers.Penalty, solvers.Penalty]:
         """c1 and c2: numbers, or arrays where features or levels have different penalties."""
@@ -411,7 +407,7 @@ class HSCRF(SequenceEstimator, Predictor):
         known = levels, self.mean_lengths_, self.sizes_
         return [float(spec.penalty_factor(*known)) for spec in self.specifications()]
 
-    def _choose_penalties(self, objective: Any, weights: Floats, groups: Any = None) -> Floats:
+    def _choose_penalties(self, objective: ShardedLoss, weights: Floats, groups: Sequence[Any] | None = None) -> Floats:
         """Set c2_ and factors_; with "auto" by a search, which also gives the starting weights."""
         if not isinstance(self.c2, str):
             self.c2_, self.factors_, self.penalties_, self.penalty_reason_ = self.c2, {}, [], ""
@@ -427,7 +423,12 @@ class HSCRF(SequenceEstimator, Predictor):
         return search.first_weights()
 
     def _monitor(
-        self, development: Any, patience: int, saver: Checkpoint | None, client: Any, callback: Any
+        self,
+        development: tuple[Any, Any] | Store | None,
+        patience: int,
+        saver: Checkpoint | None,
+        client: Any,
+        callback: Callable[[dict[str, Any]], None] | None,
     ) -> solvers.Monitor:
         evaluate: Any = None
         if isinstance(development, Store):

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from hscrf import metrics
 from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch
-from hscrf.engine.cost import foresee
+from hscrf.engine.cost import report_cost
 from hscrf.errors import several
 from hscrf.estimator.calibration import Calibrated
 from hscrf.estimator.checks import check_lengths, check_steps, packed_lengths
-from hscrf.estimator.contract import Scheme, Store
+from hscrf.estimator.contract import Store
 from hscrf.estimator.saving import content_of, restore_model
 from hscrf.estimator.scored import Scored
 from hscrf.estimator.weights import topology_from_weights
@@ -28,10 +28,11 @@ from hscrf.files.blocks import check_function_names
 from hscrf.files.container import write_container
 from hscrf.fillers import expanded, shown
 from hscrf.inference.decoding import check_loss, expected_gains
+from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import as_labels, over
-from hscrf.labels.scoring import labels_to_score, possible_labels
+from hscrf.labels.reading import as_evidence
+from hscrf.labels.scoring import allowed_labels, labels_to_score, possible_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut_chunks
 from hscrf.observations.encoder import ObservationEncoder
@@ -65,7 +66,7 @@ class Predictor(Calibrated):
     verbose: int = 0
 
     topology_: Topology
-    encoder_: Any
+    encoder_: ObservationEncoder
     blocks_: list[Block]
     coef_: Floats
     loss_: float
@@ -84,7 +85,7 @@ class Predictor(Calibrated):
     if TYPE_CHECKING:
         get_params: Callable[..., dict[str, Any]]  # of scikit-learn's base class, which classes that learn have too
 
-    _encoder_class: Any = ObservationEncoder
+    _encoder_class: type[ObservationEncoder] = ObservationEncoder
     _feature_classes: tuple[type, ...] = SPECIFICATIONS
 
     @overload
@@ -195,14 +196,11 @@ class Predictor(Calibrated):
         """Return the answers (n,) about labels that the model allows, -inf for others."""
         self.check_fitted()
         observations, labels = self.pack_to_score(X, Y)
-        found = [self._possible(y, n) for n, y in enumerate(labels)]
-        known = [
-            Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(labels, found, strict=True)
-        ]
-        self._foresee(observations)
+        allowed, known = allowed_labels(labels, self.topology_, self._possible)
+        self._report_cost(observations)
         with waiting("scoring", self.verbose):
             values = np.array(self._in_chunks(observations, known, answer, "Y"))
-        return np.where([z is not None for z in found], values, -np.inf)
+        return np.where(allowed, values, -np.inf)
 
     def _possible(self, y: Labels, n: int) -> Labels | None:
         """Labels of the model's topology; None if it forbids them."""
@@ -228,7 +226,7 @@ class Predictor(Calibrated):
             return X.on_cluster(client).scorer_for(self)(self.coef_)
         X, Y = cut_apart(lengths, ("X", X), ("Y", Y))
         observations, labels = self.pack_to_score(X, Y)
-        self._foresee(observations)
+        self._report_cost(observations)
         with waiting("scoring", self.verbose):
             return self._accuracy(observations, labels, self.coef_)
 
@@ -306,14 +304,7 @@ class Predictor(Calibrated):
 
     def _known(self, y: Any, n: int, length: int, name: str) -> Labels:
         """The evidence of one sequence."""
-        if y is None:
-            return Labels.unknown(self.topology_, length)
-        if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (
-            self.topology_.levels,
-            self.topology_.states,
-        ):
-            (y,) = over([y], self.topology_)  # the rules may differ
-        return as_labels(y, n, length, self.topology_, self.found_scheme(), name)
+        return as_evidence(y, n, length, self.topology_, self.found_scheme(), name)
 
     def ask(
         self,
@@ -327,14 +318,14 @@ class Predictor(Calibrated):
         with waiting("packing", self.verbose):
             observations = self.encoder_.pack(X)
             known = self.read_evidence(evidence, observations, name)
-        self._foresee(observations)
+        self._report_cost(observations)
         with waiting("predicting", self.verbose):
             return self._in_chunks(observations, known, answer, name)
 
-    def _foresee(self, observations: Observations) -> None:
+    def _report_cost(self, observations: Observations) -> None:
         """Report the estimated cost of a prediction if the model is verbose."""
         if self.verbose:
-            foresee(self, packed_lengths(observations), learning=False)
+            report_cost(self, packed_lengths(observations), learning=False)
 
     def _in_chunks(
         self,

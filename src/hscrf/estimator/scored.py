@@ -11,8 +11,8 @@ import numpy as np
 from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
 from hscrf.estimator.answers import Answer, answers_of
-from hscrf.fillers import expanded
-from hscrf.inference import Posterior
+from hscrf.fillers import expanded, summed
+from hscrf.inference import Marginals, Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import closed_labels
 from hscrf.objective.scorer import Scorer
@@ -66,7 +66,7 @@ class Scored:
 
     @property
     def batch(self) -> Batch:
-        """All of them as the engine takes them, made once; ``cached_property`` lets threads wait before Python 3.12."""
+        """The sequences as the engine takes them, made once: before Python 3.12, ``cached_property`` blocks threads."""
         if self._batch is None:
             self._batch = self._new_batch()
         return self._batch
@@ -87,6 +87,19 @@ class Scored:
         begin, stop = self.offsets[k : k + 2].tolist()
         own = {key: table[begin:stop] if key in self.scorer.timed else table for key, table in self.values.items()}
         return Posterior.of_values(self.topology, stop - begin, own, None if self.known is None else self.known[k])
+
+    def marginals(self) -> list[Marginals]:
+        """The marginals of each sequence; their counts are computed on demand."""
+        result = self.batch.expectations(self.values)
+        self.require(result.log_z)
+        levels = self.topology.levels
+        states = [summed(self.topology, d, table) for d, table in enumerate(result.state)]
+        found = []
+        for k, (a, b) in enumerate(self.spans):
+            state = {level: table[a:b] for level, table in zip(levels, states, strict=True)}
+            ending = {level: row[a:b] for level, row in zip(levels, result.ending, strict=True)}
+            found.append(Marginals(float(result.log_z[k]), state, ending, self.posterior(k)))
+        return found
 
     def each(self, answer: Answer) -> list[Any]:
         """The answers of all posteriors, each with the number of its sequence."""

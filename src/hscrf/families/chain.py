@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hscrf.estimator.hscrf import HSCRF
-from hscrf.features.specifications import End, Init, Token, Trans
-from hscrf.solvers import LBFGS, solver_of
+from hscrf.features.specifications import End, Init, Specification, Token, Trans
+from hscrf.solvers import LBFGS, Solver, solver_of
 from hscrf.topology import Topology
-
-if TYPE_CHECKING:
-    from hscrf.solvers import Solver
 
 
 class ChainCRF(HSCRF):
@@ -59,11 +56,11 @@ class ChainCRF(HSCRF):
         c1: float = 0.0,
         c2: float | str = 1.0,
         margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
-        solver: Any = "lbfgs",
+        solver: str | Solver = "lbfgs",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
-        fillers: Any = None,
+        fillers: str | Mapping[str, Any] | None = None,
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,
@@ -111,6 +108,6 @@ class ChainCRF(HSCRF):
             raise ValueError(f"{topology} is not a chain, expected one level below the root with segments of length 1")
         return topology
 
-    def _default_features(self) -> Sequence[Any]:
-        edges = [Init("root"), End("root")] if self.edges else []
+    def _default_features(self) -> Sequence[Specification]:
+        edges: list[Specification] = [Init("root"), End("root")] if self.edges else []
         return [Token(self.topology_.levels[1]), Trans("root"), *edges]

@@ -18,7 +18,7 @@ from hscrf.features.specifications import Specification
 from hscrf.hierarchy import in_order
 from hscrf.labels.given import is_unknown
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known, pack_labels
+from hscrf.labels.packed import PackedLabels, pack_labels
 from hscrf.labels.reading import over
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations
@@ -118,7 +118,7 @@ class CombinationStatistics:
         return [combined(levels, table, topology, y, n, "Y") for n, y in enumerate(moved)]
 
 
-class FactorMeetings:
+class FactorFeatures:
     """The pairs of features and states of each factor of a DynamicCRF, over the flat topology of the factor."""
 
     def __init__(
@@ -143,11 +143,6 @@ class FactorMeetings:
         """Add one more part of the data."""
         for member, _, occurrences in self.factors:
             occurrences.update(observations, factor_labels(labels, member))
-
-    def merge(self, other: FactorMeetings) -> None:
-        """Add the pairs of later parts."""
-        for (_, _, ours), (_, _, theirs) in zip(self.factors, other.factors, strict=True):
-            ours.merge(theirs)
 
     def sizes(self) -> dict[str, float]:
         """Empty: every segment has one step."""
@@ -277,7 +272,7 @@ def flat_topology(name: str, levels: Topology, table: Ints, which: Sequence[int]
     return Topology({name: names}, successors=None if follows.all() else {name: after})
 
 
-def factor_labels(labels: Sequence[Labels], member: Ints) -> Known:
+def factor_labels(labels: Sequence[Labels], member: Ints) -> PackedLabels:
     """Packed labels of a factor: known where all combinations that are possible there agree on it."""
     packed = pack_labels(labels)
     states = np.where(packed.states[1] >= 0, member[packed.states[1]], -1)
@@ -288,4 +283,4 @@ def factor_labels(labels: Sequence[Labels], member: Ints) -> Known:
             highest = np.where(sets, member, -1).max(axis=1)
             states[packed.offsets[n] : packed.offsets[n + 1]] = np.where(lowest == highest, lowest, -1)
     rows = np.stack([np.zeros_like(states), states]).astype(np.int32)
-    return Known(rows, packed.ends, packed.offsets)
+    return PackedLabels(rows, packed.ends, packed.offsets)

@@ -11,24 +11,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hscrf.arrays import Random
 from hscrf.estimator.answers import Answer
 from hscrf.estimator.frame import Frame
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.combinations import (
     CombinationStatistics,
-    FactorMeetings,
+    FactorFeatures,
     combined,
     labels_by_level,
     one_step_rows,
 )
 from hscrf.families.factors import Pair
-from hscrf.features.specifications import End, Init, Token, Trans
+from hscrf.features.specifications import End, Init, Specification, Token, Trans
 from hscrf.inference import Marginals, Posterior
 from hscrf.inference.temperatures import tempered_marginals
+from hscrf.labels.columns import Scheme
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import over
 from hscrf.labels.scoring import widened
 from hscrf.objective.margin import Costs, equal_costs
+from hscrf.observations.encoder import ObservationEncoder
+from hscrf.solvers import Solver
 from hscrf.topology import Topology
 
 
@@ -86,7 +90,7 @@ class DynamicCRF(HSCRF):
         c1: float = 0.0,
         c2: float | str = 1.0,
         margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
-        solver: Any = "lbfgs",
+        solver: str | Solver = "lbfgs",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
@@ -119,7 +123,7 @@ class DynamicCRF(HSCRF):
 
     # labels by level, and labels of combinations
 
-    def _statistics(self, scheme: Any) -> CombinationStatistics:
+    def _statistics(self, scheme: Scheme) -> CombinationStatistics:
         if self.combinations not in ("seen", "all"):
             raise ValueError(f"combinations is {self.combinations!r}, expected 'seen' or 'all'")
         return CombinationStatistics(self.topology, self.combinations)
@@ -151,15 +155,14 @@ class DynamicCRF(HSCRF):
 
     # factored weights
 
-    def _default_features(self) -> Sequence[Any]:
+    def _default_features(self) -> Sequence[Specification]:
         levels = self.levels_.levels[1:]
-        own = [spec for level in levels for spec in (Token(level), Trans(level))]
+        own: list[Specification] = [spec for level in levels for spec in (Token(level), Trans(level))]
         return own + [Pair(one, other) for one, other in pairwise(levels)]
 
-    def _meetings(self, frame: Frame) -> FactorMeetings:
-        specifications = self.specifications()
-        options = (frame.encoder, self.pairs, self.transitions)
-        return FactorMeetings(specifications, self.levels_, self.combinations_, *options)
+    def _feature_statistics(self, encoder: ObservationEncoder) -> FactorFeatures:
+        options = (encoder, self.pairs, self.transitions)
+        return FactorFeatures(self.specifications(), self.levels_, self.combinations_, *options)
 
     # predictions
 
@@ -181,9 +184,9 @@ class DynamicCRF(HSCRF):
         found = map(self._marginals_by_level, super().predict_marginals(X, evidence, lengths=lengths))
         return [tempered_marginals(marginals, self.temperature_) for marginals in found]
 
-    def _answers(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
         """Answers about posteriors whose labels and marginals are those of all levels."""
-        return super()._answers(X, evidence, lambda found, n: answer(PosteriorByLevel(found, self), n))
+        return super().ask_posteriors(X, evidence, lambda found, n: answer(PosteriorByLevel(found, self), n))
 
     def _marginals_by_level(self, found: Marginals) -> Marginals:
         state, ending = dict(found.state), dict(found.ending)
@@ -282,6 +285,6 @@ class PosteriorByLevel(Posterior):
         """Return the k best labellings by level."""
         return [self.model._separate(labels) for labels in super().k_best(k)]
 
-    def sample(self, n: int = 1, random_state: Any = None) -> list[Labels]:
+    def sample(self, n: int = 1, random_state: Random = None) -> list[Labels]:
         """Draw n labellings by level."""
         return [self.model._separate(labels) for labels in super().sample(n, random_state)]

@@ -56,21 +56,21 @@ class FactorBlock(Block):
         width = int(np.prod(self.factor.shape))
         return csr_matrix((np.ones(cells), self.index, np.arange(cells + 1)), shape=(cells, width))
 
-    def add(self, weights: Floats, seen: Observations, out: Floats, factor: float = 1.0) -> None:
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
         """Add the scores of the factor to all combinations."""
-        steps = seen.steps if self.factor.timed else 1
+        steps = observations.steps if self.factor.timed else 1
         scores = np.zeros((steps, *self.factor.shape) if self.factor.timed else self.factor.shape)
-        self.factor.add(weights, seen, scores, factor)
+        self.factor.add(weights, observations, scores, factor)
         flat = out.reshape(len(out), -1)
         flat += scores.reshape(steps, -1)[:, self.index]
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats, factor: float = 1.0) -> None:
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
         """Add the gradient: counts of combinations, summed over those with the same states of the factor."""
         flat = counts.reshape(len(counts), -1)
         if not self.factor.timed:
             flat = flat.sum(axis=0, keepdims=True)
         shape = (len(flat), *self.factor.shape) if self.factor.timed else self.factor.shape
-        self.factor.pull((flat @ self.members).reshape(shape), seen, gradient, factor)
+        self.factor.pull((flat @ self.members).reshape(shape), observations, gradient, factor)
 
     def check(self, topology: Topology, names: int | None, columns: int | None) -> None:
         """Raise a ``ValueError`` unless the factor and its states fit the topology."""

@@ -7,8 +7,10 @@ from typing import Any
 
 from hscrf.arrays import Floats
 from hscrf.estimator.hscrf import HSCRF
+from hscrf.labels.columns import Scheme
 from hscrf.labels.induction import LabelStatistics
 from hscrf.potentials import Potentials
+from hscrf.solvers import Solver
 from hscrf.topology import Topology
 
 
@@ -59,12 +61,12 @@ class SemiCRF(HSCRF):
         c1: float = 0.0,
         c2: float | str = 1.0,
         margin: float | Mapping[str, float | Mapping[str, float]] = 0.0,
-        solver: Any = "lbfgs",
+        solver: str | Solver = "lbfgs",
         scheme: str = "bio",
         min_count: int = 1,
         pairs: str = "seen",
         transitions: str = "all",
-        fillers: Any = None,
+        fillers: str | Mapping[str, Any] | None = None,
         standardize: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,
@@ -93,7 +95,7 @@ class SemiCRF(HSCRF):
         )
         self.max_duration = max_duration
 
-    def _statistics(self, scheme: Any) -> LabelStatistics:
+    def _statistics(self, scheme: Scheme) -> LabelStatistics:
         limited: set[Any] = {1}  # the only level: its longest segment, if it is known
         if self.features is not None and "default" not in self.features:
             limited = {spec.level for spec in self.asked_features() if spec.needs_limit}

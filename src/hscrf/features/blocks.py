@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
-from hscrf.features.averages import average_tokens, average_tokens_back
 from hscrf.features.bounds import (
     LONGEST,
     LONGEST_EACH,
@@ -23,7 +22,7 @@ from hscrf.features.bounds import (
     check_same,
     table_shape,
 )
-from hscrf.features.segments import SegmentFunction, SegmentTable
+from hscrf.features.segments import SegmentFunction, SegmentTable, average_tokens, average_tokens_back
 from hscrf.fillers import child_name, memory_name
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations, Pairs, of_columns, of_names

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints, distinct, ranges
 from hscrf.features.segments import SegmentFunction, segment_vector
+from hscrf.labels.columns import ends_of_runs
 from hscrf.labels.events import Events, find_events
-from hscrf.labels.packed import Known, ends_of_runs, known_segments
+from hscrf.labels.packed import PackedLabels, known_segments
 from hscrf.observations.encoder import ObservationEncoder
-from hscrf.observations.kernels import mark_cells
+from hscrf.observations.kernels import kernels
 from hscrf.observations.packed import Observations, Sparse, entries_of, of_columns, of_names
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
@@ -30,9 +31,7 @@ LARGEST_TABLE = 1 << 25  # cells of a table of all pairs; more pairs are listed
 class OccurrenceRecord(Protocol):
     """The training data that one specification needs, collected part by part."""
 
-    def update(self, observations: Observations, known: Known) -> None: ...
-
-    def merge(self, other: Any) -> None: ...
+    def update(self, observations: Observations, known: PackedLabels) -> None: ...
 
 
 class Occurrences:
@@ -40,8 +39,8 @@ class Occurrences:
 
     ``pairs`` concerns pairs of a named feature and a state, ``transitions`` the constant init, trans and end weights.
     "seen" gives a weight only to what occurs, "all" to everything that the topology allows. Each specification has a
-    record of the data that it needs. ``update`` adds one part of the data to all records. ``merge`` adds the records of
-    another frame from later parts. Parts give exactly the result of one pass. The encoder must be settled.
+    record of the data that it needs. ``update`` adds one part of the data to all records. Parts give exactly the result
+    of one pass. The encoder must be settled.
     """
 
     def __init__(
@@ -62,15 +61,10 @@ class Occurrences:
         found = {spec: spec.record(self) for spec in specifications}
         self.records: dict[Specification, Any] = {spec: record for spec, record in found.items() if record is not None}
 
-    def update(self, observations: Observations, known: Known) -> None:
+    def update(self, observations: Observations, known: PackedLabels) -> None:
         """Add one more part: packed observations, and their known labels."""
         for record in self.records.values():
             record.update(observations, known)
-
-    def merge(self, other: Occurrences) -> None:
-        """Merge the records of later parts from another frame with the same specifications."""
-        for ours, theirs in zip(self.records.values(), other.records.values(), strict=True):
-            ours.merge(theirs)
 
 
 class FeatureCells:
@@ -94,7 +88,7 @@ class FeatureCells:
         self.found: Ints = np.empty(0, dtype=np.int64)  # feature * width + cell, in ascending order
         self.possible: Ints = np.empty(0, dtype=np.int64)  # likewise, of features without an observed pair
 
-    def update(self, observations: Observations, known: Known) -> None:
+    def update(self, observations: Observations, known: PackedLabels) -> None:
         x, events = of_names(observations), find_events(self.topology, known, self.key)
         self.found = union(self.found, self._met(x, events))
         for cells, steps in self._open(known, events.open):
@@ -103,7 +97,7 @@ class FeatureCells:
             self.possible = union(self.possible, (features[:, None] * self.width + cells).ravel())
         self.possible = self._lonely()
 
-    def _open(self, known: Known, steps: Ints) -> Iterator[tuple[Ints, Ints]]:
+    def _open(self, known: PackedLabels, steps: Ints) -> Iterator[tuple[Ints, Ints]]:
         """The cells that are possible at steps where an event is not known, and the steps that share them."""
         part, d = self.key
         allowed = None if known.allowed is None or part in FAMILY else known.allowed[d]
@@ -125,17 +119,12 @@ class FeatureCells:
         size = self.chosen.size * self.width
         if size <= max(self.largest_table, x.indices.size):  # a table of all possible pairs
             seen = np.zeros(size, dtype=bool)
-            mark_cells(x.indptr, x.indices, events.steps, events.cells, self.width, seen)
+            kernels.mark_cells(x.indptr, x.indices, events.steps, events.cells, self.width, seen)
             seen.reshape(-1, self.width)[~self.chosen] = False
             return np.flatnonzero(seen)
         entries, counts = entries_of(x, events.steps)
         found = distinct(x.indices[entries].astype(np.int64) * self.width + np.repeat(events.cells, counts))
         return found if self.chosen.all() else found[self.chosen[found // self.width]]
-
-    def merge(self, other: FeatureCells) -> None:
-        self.found = union(self.found, other.found)
-        self.possible = union(self.possible, other.possible)
-        self.possible = self._lonely()
 
     def pairs(self) -> tuple[Ints, NDArray[np.int32]]:
         """The pairs by feature: where those of each begin (F + 1,), and their cells.
@@ -156,14 +145,10 @@ class ConstantCells:
         self.found: Ints = np.empty(0, dtype=np.int64)  # in ascending order
         self.complete = True
 
-    def update(self, observations: Observations, known: Known) -> None:
+    def update(self, observations: Observations, known: PackedLabels) -> None:
         part, d = self.key
         self.complete &= known.complete(*((d, d + 1) if part in FAMILY else (d,)))
         self.found = union(self.found, np.unique(find_events(self.topology, known, self.key).cells))
-
-    def merge(self, other: ConstantCells) -> None:
-        self.found = union(self.found, other.found)
-        self.complete &= other.complete
 
     def among(self, cells: Ints) -> Ints:
         """The cells that occur at known labels; all cells if labels are missing and none occurs."""
@@ -177,12 +162,9 @@ class SegmentValues:
         self.function = function
         self.size: int | None = None
 
-    def update(self, observations: Observations, known: Known) -> None:
+    def update(self, observations: Observations, known: PackedLabels) -> None:
         if self.size is None:
             self.size = segment_vector(self.function, observations.raw[0], 0, 1).size
-
-    def merge(self, other: SegmentValues) -> None:
-        self.size = other.size if self.size is None else self.size
 
 
 class SegmentSizes:
@@ -200,17 +182,13 @@ class SegmentSizes:
         left_out = np.array([name.startswith(without) for name in names if levels], dtype=bool)
         self.left_out = left_out if left_out.any() else None
 
-    def update(self, observations: Observations, known: Known) -> None:
+    def update(self, observations: Observations, known: PackedLabels) -> None:
         for d, found in self.found.items():
             single = self.topology.unit_bottom and d == self.topology.depth - 1
             start, stop = known_segments(ends_of_runs(known.states[d]) if single else known.ends[d], known.offsets)
             for k in range(0, start.size, PIECE):
                 found[0] += self._squares(observations, start[k : k + PIECE], stop[k : k + PIECE])
             found[1] += start.size
-
-    def merge(self, other: SegmentSizes) -> None:
-        for d, found in other.found.items():
-            self.found[d] = [one + more for one, more in zip(self.found[d], found, strict=True)]
 
     def factors(self) -> dict[str, float]:
         """The mean of each level in units of a word, at least 1.

@@ -1,4 +1,4 @@
-"""The values of a segment function for all segments of a data set."""
+"""Tables over segments: the values of a segment function, and averages over steps."""
 
 from __future__ import annotations
 
@@ -52,3 +52,24 @@ def checked_vector(function: SegmentFunction, z: Any, start: int, stop: int, siz
         name = getattr(function, "__name__", "the segment function")
         raise ValueError(f"{name}(z, {start}, {stop}) is {vector.tolist()}, expected {size} finite numbers")
     return vector
+
+
+# -- averages
+
+
+def average_tokens(scores: Floats, table: Floats) -> None:
+    """Add to table (N, L, S) the mean of scores (N, S) over each segment; entries past the end are arbitrary."""
+    total = np.zeros_like(scores)
+    for lag in range(min(table.shape[1], len(scores))):
+        steps = len(scores) - lag
+        total[:steps] += scores[lag:]
+        table[:steps, lag] += total[:steps] / (lag + 1)
+
+
+def average_tokens_back(table: Floats, scores: Floats) -> None:
+    """Reverse of ``average_tokens``: add the counts (N, L, S) of segments to those of their steps (N, S)."""
+    lasting = np.zeros_like(scores)  # of segments of more than ``lag`` steps
+    for lag in reversed(range(min(table.shape[1], len(scores)))):
+        steps = len(scores) - lag
+        lasting[:steps] += table[:steps, lag] / (lag + 1)
+        scores[lag:] += lasting[:steps]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
+from io import FileIO
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -79,7 +80,7 @@ class ContainerFile:
             raise FileFormatError(f"{error}; it was changed while it was in use") from None
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str) -> FileIO:
     try:
         return open(path, "rb", buffering=0)
     except FileNotFoundError:

@@ -23,6 +23,7 @@ from hscrf.features.bounds import check_states
 from hscrf.files.content import ContentError, Field, array_of, brief, hints_of
 from hscrf.fillers import expanded
 from hscrf.inference.temperatures import HIGHEST, LOWEST, Temperature
+from hscrf.labels.columns import Scheme
 from hscrf.observations.columns import INDICATOR
 from hscrf.potentials import FAMILY
 from hscrf.solvers.choice import CLASSES, SOLVERS
@@ -93,13 +94,13 @@ def _parameter(item: Field, name: str, hint: Any, features: Mapping[str, type]) 
     return value
 
 
-def read_scheme(given: Field) -> Any:
+def read_scheme(given: Field) -> Scheme:
     """The scheme among the arguments of a model's constructor, "plain" where it has none."""
     arguments = given.items()
     return _scheme(arguments["scheme"]) if "scheme" in arguments else "plain"
 
 
-def _scheme(item: Field) -> Any:
+def _scheme(item: Field) -> Scheme:
     value: Any = item.read(str | Mapping[str, str])
     for scheme in item.items().values() if isinstance(value, Mapping) else [item]:
         scheme.choice(*SCHEMES)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, Ints, generator, whole_number
+from hscrf.arrays import Floats, Ints, Random, generator, whole_number
 from hscrf.engine import Batch, Evidence, Expectations
 from hscrf.errors import InfeasibleError, a_type, several
 from hscrf.fillers import masked, shown, summed
@@ -18,6 +18,8 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.shown import level_or_only
 from hscrf.potentials import Arrays, Key, Potentials
 from hscrf.topology import Topology
+
+Made = TypeVar("Made")
 
 
 class Posterior:
@@ -88,33 +90,30 @@ class Posterior:
     @property
     def potentials(self) -> Potentials:
         """Log-potentials of the sequence."""
-        found: Potentials = self._once(
-            "potentials", lambda: Potentials.from_arrays(self.topology, self.length, self.values)
-        )
-        return found
+        return self._once("potentials", lambda: Potentials.from_arrays(self.topology, self.length, self.values))
 
     def __repr__(self) -> str:
         known = "" if self.evidence is None else ", with evidence"
         return f"Posterior({several(self.length, 'step')}, {' > '.join(self.topology.levels)}{known})"
 
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+    def _once(self, name: str, make: Callable[[], Made]) -> Made:
         """Compute a value once. Before Python 3.12, ``cached_property`` has one lock for all posteriors."""
         if name not in self._made:
             self._made[name] = make()
-        return self._made[name]
+        found: Made = self._made[name]
+        return found
 
     @property
     def batch(self) -> Batch:
         """The sequence as the engine takes it: a batch of one."""
-        found: Batch = self._once("batch", self._batch)
-        return found
+        return self._once("batch", self._new_batch)
 
     @property
     def offsets(self) -> Ints:
         """Where the sequence of the batch begins and ends (2,)."""
         return np.array([0, self.length])
 
-    def _batch(self) -> Batch:
+    def _new_batch(self) -> Batch:
         closed = None if self.evidence is None else Evidence.of([self.evidence.closed()])
         return Batch(self.topology, self.offsets, closed)
 
@@ -138,8 +137,7 @@ class Posterior:
     @property
     def counts(self) -> Potentials:
         """Expected counts, shaped like the potentials: the gradient of log Z."""
-        found: Potentials = self._once("counts", self._counts)
-        return found
+        return self._once("counts", self._counts)
 
     def _counts(self) -> Potentials:
         found = self._expectations.counts
@@ -148,8 +146,7 @@ class Posterior:
 
     @property
     def _expectations(self) -> Expectations:
-        found: Expectations = self._once("expectations", self._expect)
-        return found
+        return self._once("expectations", self._expect)
 
     def _expect(self) -> Expectations:
         found = self.batch.expectations(self.values)
@@ -211,7 +208,7 @@ class Posterior:
             self._feasible(-np.inf)
         return best
 
-    def sample(self, n: int = 1, random_state: Any = None) -> list[Labels]:
+    def sample(self, n: int = 1, random_state: Random = None) -> list[Labels]:
         """Draw n exact and independent samples.
 
         Parameters

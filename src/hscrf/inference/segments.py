@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, ranges, sealed
 from hscrf.engine import Batch, Evidence
 from hscrf.labels.labels import Labels
-from hscrf.potentials import FAMILY, Key
+from hscrf.potentials import Key, is_timed
 from hscrf.topology import Topology
 
 TOGETHER = 1 << 16  # steps that are evaluated in one batch, unless one sequence has more
 
 
 @dataclass(frozen=True)
-class Asked:
+class SegmentQueries:
     """Some segments of one level of a packed batch; ``states`` may allow several states, whose masses are added."""
 
     level: int
@@ -43,56 +43,58 @@ class Asked:
     def __len__(self) -> int:
         return self.start.size
 
-    def take(self, part: slice) -> Asked:
+    def take(self, part: slice) -> SegmentQueries:
         """Some of them."""
-        return Asked(self.level, self.sequence[part], self.start[part], self.stop[part], self.states[part])
+        return SegmentQueries(self.level, self.sequence[part], self.start[part], self.stop[part], self.states[part])
 
 
-def segment_probabilities(batch: Batch, values: Mapping[Key, Floats], asked: Asked, together: int = TOGETHER) -> Floats:
+def segment_probabilities(
+    batch: Batch, values: Mapping[Key, Floats], queries: SegmentQueries, together: int = TOGETHER
+) -> Floats:
     """The posterior probability (K,) of each segment, given the batch's evidence.
 
     Where segments are evidence in copies of their sequences, about ``together`` steps of copies are evaluated in one
     batch.
     """
-    if not len(asked):
+    if not len(queries):
         return np.empty(0)
-    topology, d = batch.topology, asked.level
+    topology, d = batch.topology, queries.level
     if d == 0 or (topology.unit_bottom and d == topology.depth - 1):
-        return _of_steps(batch, values, asked)
+        return _of_steps(batch, values, queries)
     if d in topology.open_levels:
-        return _of_ratios(batch, values, asked, together)
+        return _of_ratios(batch, values, queries, together)
     if topology.has_limits(d) or ("duration", d) in values or ("segment", d) in values:
-        return _of_tables(batch, values, asked)
-    return _of_ratios(batch, values, asked, together)
+        return _of_tables(batch, values, queries)
+    return _of_ratios(batch, values, queries, together)
 
 
-def _of_steps(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floats:
+def _of_steps(batch: Batch, values: Mapping[Key, Floats], queries: SegmentQueries) -> Floats:
     """Segments whose borders are certain: the root, and steps of a unit bottom."""
-    state = batch.expectations(values).state[asked.level]
-    length = np.ones(len(asked)) if asked.level else np.diff(batch.offsets)[asked.sequence]
-    found = (state[batch.offsets[asked.sequence] + asked.start] * asked.states).sum(axis=1)
-    return np.where(asked.stop - asked.start == length, np.clip(found, 0.0, 1.0), 0.0)
+    state = batch.expectations(values).state[queries.level]
+    length = np.ones(len(queries)) if queries.level else np.diff(batch.offsets)[queries.sequence]
+    found = (state[batch.offsets[queries.sequence] + queries.start] * queries.states).sum(axis=1)
+    return np.where(queries.stop - queries.start == length, np.clip(found, 0.0, 1.0), 0.0)
 
 
-def _of_tables(batch: Batch, values: Mapping[Key, Floats], asked: Asked) -> Floats:
+def _of_tables(batch: Batch, values: Mapping[Key, Floats], queries: SegmentQueries) -> Floats:
     """Segments of a level whose pass has a table of all of them."""
-    table = batch.expectations(values, explicit=(asked.level,)).segments[asked.level]  # (N, L, S)
-    first, length = batch.offsets[asked.sequence] + asked.start, asked.stop - asked.start
+    table = batch.expectations(values, explicit=(queries.level,)).segments[queries.level]  # (N, L, S)
+    first, length = batch.offsets[queries.sequence] + queries.start, queries.stop - queries.start
     known = length <= table.shape[1]
     rows = table[first[known], length[known] - 1]
-    result = np.zeros(len(asked))
-    result[known] = np.clip((rows * asked.states[known]).sum(axis=1), 0.0, 1.0)
+    result = np.zeros(len(queries))
+    result[known] = np.clip((rows * queries.states[known]).sum(axis=1), 0.0, 1.0)
     return result
 
 
-def _of_ratios(batch: Batch, values: Mapping[Key, Floats], asked: Asked, together: int) -> Floats:
+def _of_ratios(batch: Batch, values: Mapping[Key, Floats], queries: SegmentQueries, together: int) -> Floats:
     """Segments of a level without durations: each is evidence in a copy of its sequence."""
     base = batch.evidence or Evidence.none(batch.topology, batch.offsets)
     log_z = batch.log_partition(values)
-    lengths = np.diff(batch.offsets)[asked.sequence]
-    result = np.empty(len(asked))
+    lengths = np.diff(batch.offsets)[queries.sequence]
+    result = np.empty(len(queries))
     for part in _parts(lengths, together):
-        own = asked.take(part)
+        own = queries.take(part)
         offsets = np.append(0, np.cumsum(lengths[part]))
         steps = ranges(batch.offsets[own.sequence], lengths[part])
         evidence = with_segments(base.take(steps), batch.topology, offsets, own)
@@ -103,24 +105,19 @@ def _of_ratios(batch: Batch, values: Mapping[Key, Floats], asked: Asked, togethe
     return result
 
 
-def with_segments(evidence: Evidence, topology: Topology, offsets: Ints, asked: Asked) -> Evidence:
-    """The evidence with one segment more in each sequence; ``asked.sequence`` is ignored."""
-    d, size = asked.level, topology.n_states[asked.level]
+def with_segments(evidence: Evidence, topology: Topology, offsets: Ints, queries: SegmentQueries) -> Evidence:
+    """The evidence with one segment more in each sequence; ``queries.sequence`` is ignored."""
+    d, size = queries.level, topology.n_states[queries.level]
     may_end, may_go_on = evidence.may_end.copy(), evidence.may_go_on.copy()
     allowed = list(evidence.allowed)
     sets = np.ones((int(offsets[-1]), size), dtype=bool) if allowed[d] is None else np.array(allowed[d])
-    first, last = offsets[:-1] + asked.start, offsets[:-1] + asked.stop - 1
-    sets[ranges(first, last + 1 - first)] &= np.repeat(asked.states, asked.stop - asked.start, axis=0)
+    first, last = offsets[:-1] + queries.start, offsets[:-1] + queries.stop - 1
+    sets[ranges(first, last + 1 - first)] &= np.repeat(queries.states, queries.stop - queries.start, axis=0)
     allowed[d] = sets
     may_end[: d + 1, ranges(first, last - first)] = False  # this level goes on, and so do those above it
-    ends = np.concatenate([last, first[asked.start > 0] - 1])
+    ends = np.concatenate([last, first[queries.start > 0] - 1])
     may_go_on[d:, ends] = False  # this level ends, and so do those below it
     return Evidence(may_end, may_go_on, evidence.may_follow, tuple(allowed))
-
-
-def is_timed(key: Key, table: Floats) -> bool:
-    """Whether the first axis of a table of potentials is time."""
-    return key[0] not in ("duration", "tail") and (key[0] not in FAMILY or len(table) > 1)
 
 
 def _parts(lengths: Ints, together: int) -> Sequence[slice]:

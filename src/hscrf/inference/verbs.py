@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.arrays import Random
 from hscrf.fillers import expanded, hidden
 from hscrf.inference.posterior import Marginals, Posterior, check_fit, values_of
 from hscrf.labels.labels import Labels
@@ -133,7 +134,7 @@ def k_best(potentials: Potentials, k: int, evidence: Labels | None = None) -> li
 
 
 def sample(
-    potentials: Potentials, n: int = 1, random_state: Any = None, evidence: Labels | None = None
+    potentials: Potentials, n: int = 1, random_state: Random = None, evidence: Labels | None = None
 ) -> list[Labels]:
     """Draw n exact and independent samples from the posterior.
 

@@ -11,22 +11,21 @@ from hscrf.io.annotations import read_annotations
 from hscrf.io.audio import read_audio
 from hscrf.io.axis import TimeAxis
 from hscrf.io.boris import read_boris, write_boris
+from hscrf.io.cells import cell_text
 from hscrf.io.columns import column_names, read_columns, write_columns
 from hscrf.io.confidence import confidence_columns, confidence_records
 from hscrf.io.crfsuite import read_crfsuite, write_crfsuite
 from hscrf.io.documents import Document
-from hscrf.io.elan import read_eaf
+from hscrf.io.elan import read_eaf, write_eaf
 from hscrf.io.exports import EXPORTS, export
 from hscrf.io.jsonl import read_jsonl, write_jsonl
 from hscrf.io.label_studio import read_label_config, read_task, write_label_config
-from hscrf.io.lines import cell_text
-from hscrf.io.praat import read_textgrid
+from hscrf.io.praat import read_textgrid, write_textgrid
 from hscrf.io.segment_tables import read_segments
 from hscrf.io.spans import Labelled, Span, spans_of
 from hscrf.io.tables import read_table, write_table
 from hscrf.io.tags import detect_scheme, to_labels
 from hscrf.io.texts import read_text, tokenize
-from hscrf.io.tiers import write_eaf, write_textgrid
 from hscrf.io.timelines import Interval, PlaceError, Timeline, place
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from hscrf.errors import DataFileError
 from hscrf.io.boris import read_boris
 from hscrf.io.elan import read_eaf
+from hscrf.io.foreign import MOST_BYTES, check_size, decoded
 from hscrf.io.label_studio import read_task, read_tasks
 from hscrf.io.praat import read_textgrid
 from hscrf.io.segment_tables import read_segments
-from hscrf.io.timelines import MOST_BYTES, PlaceError, Timeline, check_size, decoded
+from hscrf.io.timelines import PlaceError, Timeline
 
 ENDINGS = (".eaf", ".textgrid", ".boris", ".csv", ".tsv", ".json", ".zip")
 MOST_FILES = 10_000  # of an archive

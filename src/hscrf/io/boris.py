@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hscrf.errors import DataFileError
 from hscrf.io.axis import TimeAxis
+from hscrf.io.cells import number_in
+from hscrf.io.foreign import MOST_INTERVALS, csv_rows, decoded, is_number, parsed_json, stem_of
 from hscrf.io.spans import Labelled
-from hscrf.io.timelines import MOST_INTERVALS, Interval, Timeline, csv_rows, decoded
+from hscrf.io.timelines import Interval, Timeline
 
 _SUBJECT, _BEHAVIOR, _CATEGORY = "subject", "behavior", "behavioral category"
 
@@ -126,11 +127,7 @@ def read_boris(content: bytes, file: str = "") -> list[Timeline]:
 
 
 def _project(text: str, file: str) -> list[Timeline]:
-    try:
-        project = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", 1)
-        raise DataFileError(file, line, f"not valid JSON: {getattr(error, 'msg', 'nested too deeply')}") from None
+    project = parsed_json(text, file)
     observations = project.get("observations")
     if not isinstance(observations, dict):
         raise DataFileError(file, 1, "it has no 'observations', expected a project of BORIS")
@@ -146,7 +143,7 @@ def _project(text: str, file: str) -> list[Timeline]:
         states = _States(file, name)
         for k, event in enumerate(events, start=1):
             where = f"observation {name!r}, event {k}"
-            if not isinstance(event, list) or len(event) < 3 or not _is_time(event[0]):
+            if not isinstance(event, list) or len(event) < 3 or not is_number(event[0]):
                 raise DataFileError(file, 1, f"{where}: expected [time, subject, behaviour, ...]")
             code = str(event[2])
             if event[2] not in points:
@@ -155,20 +152,12 @@ def _project(text: str, file: str) -> list[Timeline]:
     return found
 
 
-def _is_time(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _media_names(observation: Mapping[str, Any]) -> tuple[str, ...]:
     files = observation.get("file")
     if not isinstance(files, dict):
         return ()
     paths = [path for some in files.values() if isinstance(some, list) for path in some if isinstance(path, str)]
-    return tuple(_stem(path) for path in paths)
-
-
-def _stem(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
+    return tuple(map(stem_of, paths))
 
 
 class _States:
@@ -200,11 +189,9 @@ class _States:
 
 def _table(text: str, file: str) -> list[Timeline]:
     """Observations of a table; older versions of BORIS write other lines before the header."""
-    first = text[:2000]
-    separator = "\t" if first.count("\t") > first.count(",") else ";" if first.count(";") > first.count(",") else ","
     header: list[str] | None = None
     states: dict[str, _States] = {}
-    for line, row in csv_rows(text, separator, file):
+    for line, row in csv_rows(text, text[:2000], file):
         if header is None:
             names = [cell.strip().lower() for cell in row]
             if _BEHAVIOR in names and ("time" in names or "start (s)" in names):
@@ -218,7 +205,7 @@ def _table(text: str, file: str) -> list[Timeline]:
 
 
 def _take_row(row: Mapping[str, str], states: dict[str, _States], file: str, line: int) -> None:
-    name = row.get("observation id", "") or _stem(row.get("media file path", "") or row.get("media file name", ""))
+    name = row.get("observation id", "") or stem_of(row.get("media file path", "") or row.get("media file name", ""))
     one = states.setdefault(name, _States(file, name))
     one.line = line
     code, kind = row.get(_BEHAVIOR, ""), (row.get("behavior type", "") or row.get("status", "")).upper()
@@ -243,11 +230,8 @@ def _seconds(row: Mapping[str, str], key: str, file: str, line: int) -> float:
     """A time in seconds, or as hours:minutes:seconds."""
     text = row.get(key, "")
     total = 0.0
-    try:
-        for part in text.split(":"):
-            total = 60 * total + float(part)
-    except ValueError:
-        total = math.nan
-    if not math.isfinite(total):
-        raise DataFileError(file, line, f"{key!r} is {text[:40]!r}, expected a time in seconds")
+    for part in map(number_in, text.split(":")):
+        if part is None:
+            raise DataFileError(file, line, f"{key!r} is {text[:40]!r}, expected a time in seconds")
+        total = 60 * total + part
     return total

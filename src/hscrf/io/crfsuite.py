@@ -7,19 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from hscrf.io.cells import cell_text, number_in
 from hscrf.io.documents import Document
-from hscrf.io.lines import (
-    Skip,
-    Source,
-    blocks_of_lines,
-    cell_text,
-    check_line,
-    empty_file,
-    number_in,
-    reading,
-    skipping,
-    writing,
-)
+from hscrf.io.lines import Skip, Source, blocks_of_lines, check_line, empty_file, reading, skipping, writing
 from hscrf.io.tags import Scheme, check_tags
 
 
@@ -119,9 +109,8 @@ def write_crfsuite(target: Source, documents: Iterable[Document]) -> None:
 def named_features(token: Any) -> tuple[list[str], list[float]]:
     """Names and weights of the features of a token."""
     if isinstance(token, Mapping):
-        return [n if not isinstance(v, str) else f"{n}={v}" for n, v in token.items()], [
-            1.0 if isinstance(v, str) else float(v) for v in token.values()
-        ]
+        names = [f"{name}={value}" if isinstance(value, str) else name for name, value in token.items()]
+        return names, [1.0 if isinstance(value, str) else float(value) for value in token.values()]
     return ([token] if isinstance(token, str) else list(token)), [1.0] * len(token)
 
 

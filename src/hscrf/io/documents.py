@@ -48,18 +48,18 @@ class Document:
     ['D', '?']
     """
 
-    tokens: list[Any]  # one per time step
-    labels: dict[str, Any] | None = None  # by level, top to bottom; None if the file has none
-    extra: dict[str, Any] = field(default_factory=dict)  # other columns or keys: predictions, times, ...
-    name: str = ""  # of the sequence, where the format has one
+    tokens: list[Any]
+    labels: dict[str, Any] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
     comments: tuple[str, ...] = ()
-    places: tuple[int, ...] = field(default=(), compare=False)  # the step after each comment; none: all before step 0
-    separator: str = field(default="", compare=False)  # of the columns of the file
-    decimal: str = field(default=".", compare=False)  # the sign in its numbers
-    columns: tuple[str, ...] = field(default=(), compare=False)  # names of all columns of the file, in its order
-    lines: Sequence[int] = field(default=(0,), compare=False)  # line of each time step, or one for all
+    places: tuple[int, ...] = field(default=(), compare=False)
+    separator: str = field(default="", compare=False)
+    decimal: str = field(default=".", compare=False)
+    columns: tuple[str, ...] = field(default=(), compare=False)
+    lines: Sequence[int] = field(default=(0,), compare=False)
     file: str = field(default="", compare=False)
-    number: int | None = field(default=None, compare=False)  # of the sequence in its file, from 0
+    number: int | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.tokens)

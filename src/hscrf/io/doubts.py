@@ -8,8 +8,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+from hscrf.io.cells import THOUSANDS, cell_text, is_empty_cell, number_in
 from hscrf.io.documents import Document
-from hscrf.io.lines import THOUSANDS, cell_text, is_empty_cell, number_in
 from hscrf.io.recipe import Recipe
 from hscrf.labels.reading import is_segments
 from hscrf.observations.columns import is_decimal_comma
@@ -57,6 +57,24 @@ def line_doubts(documents: Sequence[Document], recipe: Recipe) -> Iterator[str]:
             if labels and sum(sign in label for label in labels) >= ALMOST * len(labels):
                 yield f"level {level!r} has labels such as {labels[0]!r}: is the separator --separator {called}?"
                 break
+
+
+def whole_line_doubt(documents: Sequence[Document], recipe: Recipe) -> str:
+    """A message if lines without labels, each read as one token, are probably text, or columns between blanks.
+
+    >>> line = Document([["the cat sees"]], file="a.txt", lines=[1])
+    >>> print(whole_line_doubt([line], Recipe(separator=",")))
+    a.txt, line 1: 'the cat sees' was read as one token; --format text reads text, --separator space columns
+    """
+    if recipe.format != "columns":
+        return ""
+    tokens = [(document, t) for document in documents for t, token in enumerate(document.tokens) if len(token) == 1]
+    odd = [(document, t) for document, t in tokens if not document.labels and " " in document.tokens[t][0].strip()]
+    if not odd or 2 * len(odd) < len(tokens):
+        return ""
+    document, t = odd[0]
+    told = f"{document.tokens[t][0]!r} was read as one token; --format text reads text, --separator space columns"
+    return str(document.error(told, t))
 
 
 def shown_name(name: str, recipe: Recipe) -> str:

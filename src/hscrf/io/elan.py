@@ -1,19 +1,81 @@
-"""ELAN documents (.eaf) as timelines."""
+"""ELAN documents (.eaf), both ways."""
 
 from __future__ import annotations
 
-import math
-import os
-from pathlib import PurePosixPath
+import xml.etree.ElementTree as xml
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
-from xml.parsers import expat
 
-from hscrf.errors import DataFileError
-from hscrf.io.timelines import MOST_INTERVALS, Interval, Timeline, check_size
+from hscrf.io.axis import TimeAxis
+from hscrf.io.cells import number_in
+from hscrf.io.foreign import MOST_INTERVALS, XmlReader, legal, stem_of
+from hscrf.io.spans import Tiers
+from hscrf.io.timelines import Interval, Timeline
 
-DEEPEST = 50  # nested elements
 NAME_PROPERTY = "hscrf sequence"  # of the header: the name of the sequence
+
+
+def write_eaf(
+    tiers: Tiers,
+    rate: float = 1.0,
+    author: str = "",
+    date: str = "1970-01-01T00:00:00",
+    *,
+    times: Sequence[float] | None = None,
+    name: str = "",
+) -> bytes:
+    """Return an ELAN document (.eaf): a tier of time-aligned annotations for each entry.
+
+    Parameters
+    ----------
+    tiers : mapping
+        From the name of a tier to its half-open segments ``(start, stop, label)`` in steps.
+    rate : float
+        Steps per second.
+    author, date : str
+        As ELAN shows them. The date is in ISO format; without a time zone it is UTC.
+    times : sequence of float, optional
+        The time in seconds at which each step begins, instead of a rate.
+    name : str
+        Name of the sequence, stored in the header for :func:`read_eaf`.
+
+    Returns
+    -------
+    bytes
+
+    Examples
+    --------
+    >>> b'TIME_VALUE="400"' in write_eaf({"action": [(0, 20, "walk")]}, rate=50)
+    True
+    """
+    borders = sorted({border for some in tiers.values() for start, stop, _ in some for border in (start, stop)})
+    axis = TimeAxis(max(borders, default=0) if times is None else len(times), rate, times)
+    root = xml.Element("ANNOTATION_DOCUMENT", AUTHOR=legal(author), FORMAT="3.0", VERSION="3.0")
+    root.set("DATE", date[:19] + "+00:00")
+    root.set("xmlns:xsi", "http://www.w3.org/2001/XMLSchema-instance")
+    root.set("xsi:noNamespaceSchemaLocation", "http://www.mpi.nl/tools/elan/EAFv3.0.xsd")
+    header = xml.SubElement(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
+    if name:
+        xml.SubElement(header, "PROPERTY", NAME=NAME_PROPERTY).text = legal(name)
+    order = xml.SubElement(root, "TIME_ORDER")
+    for k, border in enumerate(borders, start=1):
+        time = str(round(axis.seconds(border) * 1000))
+        xml.SubElement(order, "TIME_SLOT", TIME_SLOT_ID=f"ts{k}", TIME_VALUE=time)
+    slot = {border: f"ts{k}" for k, border in enumerate(borders, start=1)}
+    number = 0
+    for title, some in tiers.items():
+        tier = xml.SubElement(root, "TIER", LINGUISTIC_TYPE_REF="segments", TIER_ID=legal(title))
+        for start, stop, label in some:
+            number += 1
+            place = {"TIME_SLOT_REF1": slot[start], "TIME_SLOT_REF2": slot[stop]}
+            box = xml.SubElement(tier, "ANNOTATION")
+            annotation = xml.SubElement(box, "ALIGNABLE_ANNOTATION", {"ANNOTATION_ID": f"a{number}", **place})
+            xml.SubElement(annotation, "ANNOTATION_VALUE").text = legal(str(label))
+    xml.SubElement(
+        root, "LINGUISTIC_TYPE", GRAPHIC_REFERENCES="false", LINGUISTIC_TYPE_ID="segments", TIME_ALIGNABLE="true"
+    )
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + xml.tostring(root, encoding="utf-8")
 
 
 def read_eaf(content: bytes, file: str = "") -> Timeline:
@@ -40,31 +102,21 @@ def read_eaf(content: bytes, file: str = "") -> Timeline:
 
     Examples
     --------
-    >>> from hscrf.io import write_eaf
     >>> read_eaf(write_eaf({"action": [(0, 20, "walk")]}, rate=50)).intervals[0][:4]
     (0.0, 0.4, 'action', 'walk')
     """
-    check_size(content, file)
     reader = _Reader(file)
     reader.read(content)
     return reader.timeline()
 
 
-class _Reader:
+class _Reader(XmlReader):
     """Collects the elements that are needed while a document is parsed."""
 
     def __init__(self, file: str) -> None:
-        self.file = file
-        self.parser: Any = expat.ParserCreate()
-        self.parser.StartElementHandler = self.start
-        self.parser.EndElementHandler = self.end
-        self.parser.CharacterDataHandler = self.characters
-        self.parser.StartDoctypeDeclHandler = self.doctype
-        self.parser.buffer_text = True
-        self.open: list[str] = []
+        super().__init__(file)
         self.text: list[str] | None = None
-        self.slots: dict[str, tuple[float | None, int]] = {}
-        self.order: list[str] = []
+        self.slots: dict[str, tuple[float | None, int]] = {}  # time and line of each, in the order of the document
         self.tier = ""
         self.now: dict[str, Any] = {}
         self.annotations: dict[str, dict[str, Any]] = {}
@@ -72,29 +124,9 @@ class _Reader:
         self.names: list[str] = []
         self.property = ""
 
-    def error(self, problem: str, line: int | None = None) -> DataFileError:
-        return DataFileError(self.file, line or self.parser.CurrentLineNumber, problem)
-
-    def read(self, content: bytes) -> None:
-        try:
-            self.parser.Parse(content, True)
-        except expat.ExpatError as error:
-            raise self.error(f"not valid XML: {expat.ErrorString(error.code)}", error.lineno) from None
-        except (LookupError, ValueError) as error:
-            if isinstance(error, DataFileError):
-                raise
-            raise self.error(f"not valid XML: {error}") from None
-
-    def doctype(self, *_: Any) -> None:
-        raise self.error("the document has a DOCTYPE, expected none: entities are not read")
-
     def start(self, name: str, given: dict[str, str]) -> None:
-        if not self.open and name != "ANNOTATION_DOCUMENT":
+        if len(self.open) == 1 and name != "ANNOTATION_DOCUMENT":
             raise self.error(f"the document is a <{name}>, expected an <ANNOTATION_DOCUMENT> of ELAN")
-        self.open.append(name)
-        if len(self.open) > DEEPEST:
-            raise self.error(f"more than {DEEPEST} elements are nested")
-        line = self.parser.CurrentLineNumber
         if name == "HEADER":
             units = {"milliseconds": 0.001, "seconds": 1.0}
             said = given.get("TIME_UNITS", "milliseconds")
@@ -104,16 +136,15 @@ class _Reader:
         elif name == "MEDIA_DESCRIPTOR":
             for key in ("RELATIVE_MEDIA_URL", "MEDIA_URL"):
                 if given.get(key):
-                    self.names.append(PurePosixPath(unquote(given[key]).replace("\\", "/")).stem)
+                    self.names.append(stem_of(unquote(given[key])))
         elif name == "PROPERTY":
             self.property, self.text = given.get("NAME", ""), []
         elif name == "TIME_SLOT":
-            self.slots[self.attribute(given, "TIME_SLOT_ID")] = (self.time(given.get("TIME_VALUE")), line)
-            self.order.append(given["TIME_SLOT_ID"])
+            self.slots[self.attribute(given, "TIME_SLOT_ID")] = (self.time(given.get("TIME_VALUE")), self.line)
         elif name == "TIER":
             self.tier = self.attribute(given, "TIER_ID")
         elif name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION"):
-            self.now = {**given, "line": line, "tier": self.tier}
+            self.now = {**given, "line": self.line, "tier": self.tier}
             if len(self.annotations) >= MOST_INTERVALS:
                 raise self.error(f"there are more than {MOST_INTERVALS} annotations")
             self.annotations[self.attribute(given, "ANNOTATION_ID")] = self.now
@@ -121,7 +152,6 @@ class _Reader:
             self.text = []
 
     def end(self, name: str) -> None:
-        self.open.pop()
         if name == "ANNOTATION_VALUE" and self.text is not None:
             self.now["value"] = "".join(self.text).strip()
         elif name == "PROPERTY" and self.text is not None and self.property == NAME_PROPERTY:
@@ -135,17 +165,12 @@ class _Reader:
 
     def attribute(self, given: dict[str, str], key: str) -> str:
         if key not in given:
-            raise self.error(f"a <{self.open[-1]}> has no {key}")
+            raise self.error(f"a <{self.open[-1][0]}> has no {key}")
         return given[key]
 
     def time(self, text: str | None) -> float | None:
-        if text is None:
-            return None
-        try:
-            found = float(text)
-        except ValueError:
-            found = math.nan
-        if not math.isfinite(found):
+        found = None if text is None else number_in(text)
+        if text is not None and found is None:
             raise self.error(f"TIME_VALUE is {text[:40]!r}, expected a number")
         return found
 
@@ -159,15 +184,14 @@ class _Reader:
             if value:
                 start, stop = self.extent(annotation, known)
                 found.append(Interval(start, stop, annotation["tier"], value, f"line {annotation['line']}"))
-        stem = os.path.splitext(os.path.basename(self.file))[0]
+        stem = stem_of(self.file)
         return Timeline(self.name or stem, found, names=(stem, *self.names))
 
     def times(self) -> dict[str, float]:
         """Times of all slots in seconds; slots without one lie evenly between their neighbours, as in ELAN."""
         found: dict[str, float] = {}
         last, waiting = 0.0, []
-        for name in self.order:
-            value = self.slots[name][0]
+        for name, (value, _) in self.slots.items():
             if value is None:
                 waiting.append(name)
                 continue

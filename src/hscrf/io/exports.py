@@ -14,8 +14,9 @@ from typing import Any
 from hscrf.files.replacing import replacing
 from hscrf.io.axis import TimeAxis, check_rate
 from hscrf.io.boris import write_boris
+from hscrf.io.elan import write_eaf
+from hscrf.io.praat import write_textgrid
 from hscrf.io.spans import Labelled, joined
-from hscrf.io.tiers import tiers_of, write_eaf, write_textgrid
 
 EXPORTS = ("segments", "spacy", "brat", "elan", "textgrid", "boris")
 ENDINGS = {
@@ -207,36 +208,44 @@ def brat_lines(sequence: Labelled, base: int = 0, number: int = 0) -> Iterator[s
 # -- one sequence per file
 
 _MADE: dict[str, tuple[str, Callable[[Labelled, float], bytes]]] = {
-    "elan": (".eaf", lambda s, rate: write_eaf(tiers_of(s), rate, times=s.times, name=s.name)),
-    "textgrid": (".TextGrid", lambda s, rate: write_textgrid(tiers_of(s), len(s.tokens), rate, times=s.times)),
+    "elan": (".eaf", lambda s, rate: write_eaf(_tiers(s), rate, times=s.times, name=s.name)),
+    "textgrid": (".TextGrid", lambda s, rate: write_textgrid(_tiers(s), len(s.tokens), rate, times=s.times)),
 }
+
+
+def _tiers(sequence: Labelled) -> dict[str, list[tuple[int, int, Any]]]:
+    """A tier for each level."""
+    return {
+        level: [(span.start, span.stop, span.label) for span in sequence.of_level(level)] for level in sequence.levels
+    }
 
 
 def _write_each(path: str, sequences: Iterable[Labelled], form: str, rate: float) -> list[str]:
     """A file for each sequence: in a folder or an archive, or the file itself if there is only one sequence."""
     ending, make = _MADE[form]
+    made = ((file_name(n, one.name) + ending, make(one, rate)) for n, one in enumerate(sequences, start=1))
     if path.lower().endswith(".zip"):
         with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for n, sequence in enumerate(sequences, start=1):
-                archive.writestr(file_name(n, sequence.name) + ending, make(sequence, rate))
+            for name, content in made:
+                archive.writestr(name, content)
         return [path]
     if path.endswith(("/", os.sep)) or os.path.isdir(path):
         os.makedirs(path, exist_ok=True)
-        found = []
-        for n, sequence in enumerate(sequences, start=1):
-            found.append(os.path.join(path, file_name(n, sequence.name) + ending))
-            with replacing(found[-1]) as file:
-                file.write(make(sequence, rate))
-        return found
-    several = list(sequences)
-    if len(several) != 1:
-        raise ValueError(
-            f"{path} holds one sequence, but there are {len(several)}; expected a folder, or a name that ends in "
-            f"{ending}.zip"
-        )
-    with replacing(path) as file:
-        file.write(make(several[0], rate))
-    return [path]
+        files: Iterable[tuple[str, bytes]] = ((os.path.join(path, name), content) for name, content in made)
+    else:
+        several = list(made)
+        if len(several) != 1:
+            raise ValueError(
+                f"{path} holds one sequence, but there are {len(several)}; expected a folder, or a name that ends in "
+                f"{ending}.zip"
+            )
+        files = [(path, several[0][1])]
+    found = []
+    for name, content in files:
+        with replacing(name) as file:
+            file.write(content)
+        found.append(name)
+    return found
 
 
 def file_name(number: int, name: str) -> str:

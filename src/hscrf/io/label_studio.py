@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
 import xml.etree.ElementTree as xml
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from xml.parsers import expat
 
 from hscrf.errors import DataFileError
-from hscrf.io.tiers import legal
-from hscrf.io.timelines import Interval, PlaceError, Timeline, check_size, decoded
+from hscrf.io.foreign import XmlReader, decoded, is_number, legal, parsed_json, stem_of
+from hscrf.io.timelines import Interval, PlaceError, Timeline
 
 _CONTROLS = ("Labels", "TimeSeriesLabels", "HyperTextLabels", "ParagraphLabels")
 _KINDS = ("labels", "timeserieslabels", "hypertextlabels", "paragraphlabels")
@@ -86,37 +83,32 @@ def read_label_config(content: bytes, file: str = "") -> dict[str, list[str]]:
     >>> read_label_config(b'<View><Labels name="tag" toName="t"><Label value="N"/><Label value="V"/></Labels></View>')
     {'tag': ['N', 'V']}
     """
-    check_size(content, file)
-    found: dict[str, list[str]] = {}
-    open_: list[tuple[str, str]] = []
-    parser: Any = expat.ParserCreate()
-
-    def start(name: str, given: dict[str, str]) -> None:
-        open_.append((name, given.get("name", "")))
-        level = next((title for control, title in reversed(open_) if control in _CONTROLS), None)
-        if name in _CONTROLS:
-            if not given.get("name") or given["name"] in found:
-                raise DataFileError(file, parser.CurrentLineNumber, f"a <{name}> has no name of its own")
-            found[given["name"]] = []
-        elif name == "Label" and level is not None:
-            value = given.get("value", "")
-            if not value or value in found[level]:
-                raise DataFileError(file, parser.CurrentLineNumber, f"a <Label> of {level!r} has no value of its own")
-            found[level].append(value)
-
-    def doctype(*_: Any) -> None:
-        raise DataFileError(file, parser.CurrentLineNumber, "there is a DOCTYPE, expected none: entities are not read")
-
-    parser.StartElementHandler, parser.EndElementHandler = start, lambda name: open_.pop()
-    parser.StartDoctypeDeclHandler = doctype
-    try:
-        parser.Parse(content, True)
-    except expat.ExpatError as error:
-        raise DataFileError(file, error.lineno, f"not valid XML: {expat.ErrorString(error.code)}") from None
-    levels = {level: labels for level, labels in found.items() if labels}
+    reader = _ConfigReader(file)
+    reader.read(content)
+    levels = {level: labels for level, labels in reader.found.items() if labels}
     if not levels:
         raise DataFileError(file, 1, f"there is no control with labels, expected <{'> or <'.join(_CONTROLS[:2])}>")
     return levels
+
+
+class _ConfigReader(XmlReader):
+    """Collects the labels of each control."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.found: dict[str, list[str]] = {}
+
+    def start(self, name: str, given: dict[str, str]) -> None:
+        if name in _CONTROLS:
+            if not given.get("name") or given["name"] in self.found:
+                raise self.error(f"a <{name}> has no name of its own")
+            self.found[given["name"]] = []
+        level = next((around["name"] for control, around in reversed(self.open) if control in _CONTROLS), None)
+        if name == "Label" and level is not None:
+            value = given.get("value", "")
+            if not value or value in self.found[level]:
+                raise self.error(f"a <Label> of {level!r} has no value of its own")
+            self.found[level].append(value)
 
 
 # -- tasks
@@ -124,22 +116,12 @@ def read_label_config(content: bytes, file: str = "") -> dict[str, list[str]]:
 
 def read_tasks(content: bytes, file: str = "") -> list[Any]:
     """The tasks of a JSON export, not yet checked; :func:`read_task` reads one."""
-    text = decoded(content, file)
-    try:
-        found = json.loads(text, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        raise DataFileError(file, error.lineno, f"not valid JSON: {error.msg}") from None
-    except (ValueError, RecursionError) as error:
-        raise DataFileError(file, 1, f"not valid JSON: {error}") from None
+    found = parsed_json(decoded(content, file), file)
     if isinstance(found, dict) and "data" in found:
         return [found]
     if not isinstance(found, list):
         raise DataFileError(file, 1, "not a list of tasks, expected the JSON export of Label Studio")
     return found
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
 
 
 def read_task(task: Any, number: int = 0) -> Timeline:
@@ -175,7 +157,7 @@ def read_task(task: Any, number: int = 0) -> Timeline:
     if not isinstance(data, dict):
         raise PlaceError(f"task {number}", "the task has no data, expected a name or a text")
     texts = tuple(value for value in data.values() if isinstance(value, str))
-    names = tuple(_stem(text) for text in texts if len(text) < 300 and "." in text)
+    names = tuple(stem_of(text.partition("?")[0]) for text in texts if len(text) < 300 and "." in text)
     found, units = [], set()
     for k, region in enumerate(_regions(task)):
         interval, unit = _interval(region, f"task {number}, region {k}")
@@ -193,10 +175,6 @@ def read_task(task: Any, number: int = 0) -> Timeline:
     return Timeline(
         name if isinstance(name, str) else "", found, unit, names=names, times=times, texts=texts, strict=True
     )
-
-
-def _stem(text: str) -> str:
-    return text.partition("?")[0].replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
 
 
 def _regions(task: Mapping[str, Any]) -> Iterator[Any]:
@@ -223,9 +201,8 @@ def _interval(region: Any, where: str) -> tuple[Interval, str]:
     else:
         sound = "channel" in value or "original_length" in region or region.get("to_name") == "audio"
         unit = "seconds" if sound or isinstance(start, float) or isinstance(stop, float) else "characters"
-    right: Any = int if unit == "characters" else (int, float)
     for place in (start, stop):
-        if not isinstance(place, right) or isinstance(place, bool) or not math.isfinite(place):
+        if not is_number(place) or (unit == "characters" and not isinstance(place, int)):
             expected = "whole numbers" if unit == "characters" else "numbers"
             raise PlaceError(where, f"the region goes from {start!r} to {stop!r}, expected {expected} in order")
     return Interval(start, stop, str(region.get("from_name") or ""), names[0], where), unit  # type: ignore[arg-type]
@@ -236,7 +213,7 @@ def _times(data: Mapping[str, Any], number: int) -> list[float] | None:
     for series in data.values():
         times = series.get("time") if isinstance(series, dict) else None
         if isinstance(times, list) and times:
-            if not all(isinstance(time, (int, float)) and not isinstance(time, bool) for time in times):
+            if not all(map(is_number, times)):
                 raise PlaceError(f"task {number}", "the times of its series are not numbers")
             return [float(time) for time in times]
     return None

@@ -1,22 +1,85 @@
-"""Praat TextGrids as timelines."""
+"""Praat TextGrids, both ways."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from hscrf.errors import DataFileError
-from hscrf.io.timelines import MOST_INTERVALS, Interval, Timeline, decoded
+from hscrf.io.axis import TimeAxis
+from hscrf.io.foreign import MOST_INTERVALS, decoded, stem_of
+from hscrf.io.spans import Tiers
+from hscrf.io.timelines import Interval, Timeline
 
-_WORD = re.compile(r"\S+")
+_PART = re.compile(r'!.*|"(?P<text>[^"]*(?:""[^"]*)*)"|(?P<open>")|(?P<word>[^\s"]+)')  # ! begins a comment
 _NUMBER = re.compile(r"[-+]?\d{1,40}(\.\d*)?([eE][-+]?\d{1,3})?%?")
 
 
 class _Value(NamedTuple):
     value: str | float
     line: int
+
+
+def write_textgrid(tiers: Tiers, steps: int, rate: float = 1.0, *, times: Sequence[float] | None = None) -> bytes:
+    """Return a Praat TextGrid in its long text form: an interval tier for each entry, empty between segments.
+
+    Parameters
+    ----------
+    tiers : mapping
+        From the name of a tier to its half-open segments ``(start, stop, label)`` in steps, in order.
+    steps : int
+        Number of steps of the whole sequence.
+    rate : float
+        Steps per second.
+    times : sequence of float, optional
+        The time in seconds at which each step begins, instead of a rate.
+
+    Returns
+    -------
+    bytes
+
+    Examples
+    --------
+    >>> print(write_textgrid({"action": [(0, 20, "walk")]}, steps=50, rate=50).decode().splitlines()[4])
+    xmax = 1
+    """
+    axis = TimeAxis(steps, rate, times)
+    first, last = _seconds(axis, 0), _seconds(axis, steps)
+    lines = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", f"xmin = {first}", f"xmax = {last}"]
+    lines += ["tiers? <exists>", f"size = {len(tiers)}", "item []:"]
+    for n, (name, segments) in enumerate(tiers.items(), start=1):
+        intervals = _filled(segments, steps)
+        lines += [f"    item [{n}]:", '        class = "IntervalTier"', f"        name = {_quoted(name)}"]
+        lines += [f"        xmin = {first}", f"        xmax = {last}"]
+        lines.append(f"        intervals: size = {len(intervals)}")
+        for k, (start, stop, label) in enumerate(intervals, start=1):
+            lines.append(f"        intervals [{k}]:")
+            lines += [f"            xmin = {_seconds(axis, start)}", f"            xmax = {_seconds(axis, stop)}"]
+            lines.append(f"            text = {_quoted(label)}")
+    return ("\n".join(lines) + "\n").encode("utf-8", "replace")
+
+
+def _filled(segments: Sequence[tuple[int, int, Any]], steps: int) -> list[tuple[int, int, Any]]:
+    """The segments with empty ones between them: the intervals of a tier have no gaps."""
+    found: list[tuple[int, int, Any]] = []
+    last = 0
+    for start, stop, label in [*segments, (steps, steps, "")]:
+        if start > last:
+            found.append((last, start, ""))
+        if stop > start:
+            found.append((start, stop, label))
+        last = stop
+    return found
+
+
+def _seconds(axis: TimeAxis, border: int) -> str:
+    return f"{axis.seconds(border):.10g}"
+
+
+def _quoted(text: Any) -> str:
+    """Text between double quotes, those within it doubled, on one line."""
+    return '"' + " ".join(str(text).replace('"', '""').splitlines()) + '"'
 
 
 def read_textgrid(content: bytes, file: str = "") -> Timeline:
@@ -42,7 +105,6 @@ def read_textgrid(content: bytes, file: str = "") -> Timeline:
 
     Examples
     --------
-    >>> from hscrf.io import write_textgrid
     >>> read_textgrid(write_textgrid({"action": [(0, 20, "walk")]}, steps=50, rate=50)).intervals[0][:4]
     (0.0, 0.4, 'action', 'walk')
     """
@@ -70,45 +132,24 @@ def read_textgrid(content: bytes, file: str = "") -> Timeline:
             label = values.text("the text of an interval").strip()
             if label and kind == "IntervalTier":
                 found.append(Interval(start, stop, name, label, f"line {line}"))
-    return Timeline(os.path.splitext(os.path.basename(file))[0], found)
+    return Timeline(stem_of(file), found)
 
 
 def _values(text: str, file: str) -> Iterator[_Value]:
     """Numbers, texts in quotes and flags; everything else is a comment."""
-    place, line, end = 0, 1, len(text)
-    while place < end:
-        if text[place] == "\n":
-            line, place = line + 1, place + 1
-        elif text[place].isspace():
-            place += 1
-        elif text[place] == "!":
-            following = text.find("\n", place)
-            place = end if following < 0 else following
-        elif text[place] == '"':
-            begin, parts = line, []
-            place += 1
-            while True:
-                closing = text.find('"', place)
-                if closing < 0:
-                    raise DataFileError(file, begin, "a text has no closing quote: the file is cut off")
-                parts.append(text[place:closing])
-                place = closing + 1
-                if text[place : place + 1] != '"':
-                    break
-                parts.append('"')
-                place += 1
-            found = "".join(parts)
-            line += found.count("\n")
-            yield _Value(found, begin)
-        else:
-            match = _WORD.match(text, place)
-            assert match is not None
-            word = match[0].partition('"')[0] or match[0]
-            place += len(word)
-            if _NUMBER.fullmatch(word):
-                yield _Value(float(word.removesuffix("%")), line)
-            elif word in ("<exists>", "<absent>"):
-                yield _Value(word, line)
+    place, line = 0, 1
+    for part in _PART.finditer(text):
+        line += text.count("\n", place, part.start())
+        place = part.start()
+        word = part["word"]
+        if part["open"]:
+            raise DataFileError(file, line, "a text has no closing quote: the file is cut off")
+        if part["text"] is not None:
+            yield _Value(part["text"].replace('""', '"'), line)
+        elif word in ("<exists>", "<absent>"):
+            yield _Value(word, line)
+        elif word and _NUMBER.fullmatch(word):
+            yield _Value(float(word.removesuffix("%")), line)
 
 
 class _Values:

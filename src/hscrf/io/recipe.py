@@ -14,14 +14,15 @@ from hscrf.estimator.contract import Model
 from hscrf.files.container import write_container
 from hscrf.files.content import Field
 from hscrf.files.model import SCHEMES
+from hscrf.io.cells import Dated, cell_text, date_in, is_empty_cell, number_in, sign_hint
 from hscrf.io.columns import read_columns
 from hscrf.io.crfsuite import read_crfsuite
 from hscrf.io.documents import Document
 from hscrf.io.jsonl import read_jsonl
-from hscrf.io.lines import Dated, Skip, cell_text, date_in, is_empty_cell, number_in, sign_hint
+from hscrf.io.lines import Skip
 from hscrf.io.sniffing import hinted, options_for, suffix_of
 from hscrf.io.tables import read_table
-from hscrf.io.tags import check_tags, detect_scheme
+from hscrf.io.tags import detect_scheme, with_checked_tags
 from hscrf.io.template_files import default_template, read_template
 from hscrf.io.templates import Template
 from hscrf.io.texts import read_text
@@ -106,7 +107,7 @@ class Recipe:
 
         ``loose``: the columns of ``extra`` may be missing, and others may follow them.
         """
-        return hinted(self.documents(source, extra, unlabelled, loose), self, source, unlabelled)
+        return hinted(self.documents(source, extra, unlabelled, loose), self, unlabelled)
 
     def documents(
         self,
@@ -116,7 +117,7 @@ class Recipe:
         loose: bool = False,
         skip: Skip | None = None,
     ) -> Iterator[Document]:
-        """The same as :meth:`read`, with errors that name no options; ``skip`` gets those of bad sequences."""
+        """The same as :meth:`read`, but errors name no options; ``skip`` is called with those of bad sequences."""
         options: dict[str, Any] = {"scheme": self.scheme or None, "skip": skip}
         if self.format == "jsonl":
             return read_jsonl(source, self.levels or None, unlabelled=unlabelled, **options)
@@ -173,8 +174,8 @@ class Recipe:
             decimal=first.decimal if self.format == "table" else None,
             scheme={level: self.scheme.get(level) or detect_scheme(documents, level) for level in levels},
         )
-        for document in documents:
-            check_tags(document, recipe.scheme)
+        for _ in hinted(with_checked_tags(documents, recipe.scheme), replace(self, scheme=recipe.scheme)):
+            pass
         return replace(recipe, template=recipe._template(first, template))
 
     def settled(self, documents: Sequence[Document], topology: Topology) -> Recipe:

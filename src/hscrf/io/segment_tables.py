@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import os
-
 from hscrf.errors import DataFileError
-from hscrf.io.timelines import MOST_INTERVALS, Interval, Timeline, csv_rows, decoded
+from hscrf.io.cells import number_in
+from hscrf.io.foreign import MOST_INTERVALS, csv_rows, decoded, stem_of
+from hscrf.io.timelines import Interval, Timeline
 
 _START_TIMES, _STOP_TIMES = ("start_time", "start_s", "onset"), ("stop_time", "end_time", "stop_s", "end_s", "offset")
 
@@ -41,9 +40,7 @@ def read_segments(content: bytes, file: str = "") -> list[Timeline]:
     [Interval(start=0.0, stop=20.0, tier='action', label='walk', where='line 2')]
     """
     text = decoded(content, file)
-    head = text.partition("\n")[0]
-    separator = next((sign for sign in "\t;" if head.count(sign) > head.count(",")), ",")
-    rows = csv_rows(text, separator, file)
+    rows = csv_rows(text, text.partition("\n")[0], file)
     found: dict[str, list[Interval]] = {}
     header = [name.strip().lower() for name in next(rows, (1, []))[1]]
     start, stop, unit = _places(header, file)
@@ -56,7 +53,7 @@ def read_segments(content: bytes, file: str = "") -> list[Timeline]:
             raise DataFileError(file, line, f"there are {len(row)} columns, expected {len(header)}")
         if count >= MOST_INTERVALS:
             raise DataFileError(file, line, f"there are more than {MOST_INTERVALS} segments")
-        name = row[sequence] if sequence is not None else os.path.splitext(os.path.basename(file))[0]
+        name = row[sequence] if sequence is not None else stem_of(file)
         tier = row[level] if level is not None else ""
         times = [_number(row[place], header[place], file, line) for place in (start, stop)]
         found.setdefault(name, []).append(Interval(times[0], times[1], tier, row[label], f"line {line}"))
@@ -76,10 +73,7 @@ def _places(header: list[str], file: str) -> tuple[int, int, str]:
 
 
 def _number(text: str, column: str, file: str, line: int) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+    found = number_in(text)
+    if found is None:
         raise DataFileError(file, line, f"{column} is {text[:40]!r}, expected a number")
     return found

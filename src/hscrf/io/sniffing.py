@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,7 @@ def format_for(path: str, recipe: Recipe) -> str:
     """The format of a file for a model: that of training if the ending is the same, else by name and content."""
     if path == "-" or suffix_of(path) == recipe.suffix:
         return recipe.format
-    header = header_of(recipe)
+    header = [*recipe.levels, *(recipe.features or ()), *filter(None, [recipe.sequence])]
     named = format_of(path, header)
     if named is not None or recipe.format in ("columns", "crfsuite", "text"):
         return named or recipe.format
@@ -72,11 +72,6 @@ def format_for(path: str, recipe: Recipe) -> str:
     if line.startswith("{"):
         return "jsonl"
     return "table" if set(header) & set(line.split(recipe.delimiter(path))) else "columns"
-
-
-def header_of(recipe: Recipe) -> list[str]:
-    """Names that the header of a table may have."""
-    return [*recipe.levels, *(recipe.features or ()), *filter(None, [recipe.sequence])]
 
 
 def first_line(path: str) -> str:
@@ -88,7 +83,7 @@ def first_line(path: str) -> str:
         return ""
 
 
-def hinted(documents: Iterator[Document], recipe: Recipe, source: Any, unlabelled: bool = False) -> Iterator[Document]:
+def hinted(documents: Iterator[Document], recipe: Recipe, unlabelled: bool = False) -> Iterator[Document]:
     """The same documents; an error about the columns of a file names the options that would read it.
 
     Plain text is named only if labels may be missing, because it has none.
@@ -96,9 +91,9 @@ def hinted(documents: Iterator[Document], recipe: Recipe, source: Any, unlabelle
     try:
         yield from documents
     except DataFileError as error:
-        known = isinstance(source, (str, os.PathLike)) and recipe.format != "text"
-        options = options_for(source, recipe) if known else ""
-        if known and not options and unlabelled and is_surely_text(source):
+        known = os.path.exists(error.file) and recipe.format != "text"
+        options = options_for(error.file, recipe, unlabelled) if known else ""
+        if known and not options and unlabelled and is_surely_text(error.file):
             options = "--format text"
         if not options:
             raise
@@ -112,9 +107,8 @@ def options_for(path: Any, recipe: Recipe, unlabelled: bool = True) -> str:
     With these options the file must have features and, unless ``unlabelled``, labels.
     """
     forms = _formats(path, first_line(path), recipe)
-    for form, separator, comment in product(forms, (None, "\t", ",", ";", "|"), (None, "#", "# ")):
-        if separator is not None and not _has_sign(path, separator):
-            continue
+    signs = [sign for sign in ("\t", ",", ";", "|") if _some_line(path, lambda line, sign=sign: sign in line)]  # type: ignore[misc]
+    for form, separator, comment in product(forms, (None, *signs), (None, "#", "# ")):
         other = recipe.as_format(form) if form != recipe.format else recipe
         other = replace(other, separator=separator or other.separator, comment=comment or other.comment)
         if other != recipe and _reads(other, path, unlabelled):
@@ -127,20 +121,12 @@ def _formats(path: Any, line: str, recipe: Recipe) -> list[str]:
     if line.startswith("{"):
         return ["jsonl"]
     if recipe.format == "table":  # columns have blank lines
-        return ["table", "columns"] if _has_blank_line(path) else ["table"]
+        return ["table", "columns"] if _some_line(path, lambda line: not line.strip()) else ["table"]
     return ["columns", "table"] if recipe.levels and recipe.places is None else ["columns"]
 
 
-def _has_blank_line(path: Any) -> bool:
-    return _some_line(path, lambda line: not line.strip())
-
-
-def _has_sign(path: Any, sign: str) -> bool:
-    """Whether a file contains a separator."""
-    return _some_line(path, lambda line: sign in line)
-
-
 def _some_line(path: Any, holds: Callable[[str], bool]) -> bool:
+    """Whether some line of a file has a property."""
     try:
         with open_compressed(path) as file:
             return any(holds(line.decode("utf-8")) for line in file)
@@ -161,7 +147,7 @@ def _reads(recipe: Recipe, path: Any, unlabelled: bool) -> bool:
 def _typed(recipe: Recipe, other: Recipe) -> str:
     """The options that change one recipe into another, as text for the shell."""
     called = {sign: name for name, sign in SEPARATORS.items()}
-    given: Sequence[tuple[str, str | None, str | None]] = (
+    given = (
         ("--format", recipe.format, other.format),
         ("--separator", recipe.separator, other.separator),
         ("--comment", recipe.comment, other.comment),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from hscrf.labels.labels import Labels
 
+Tiers = Mapping[str, Sequence[tuple[int, int, Any]]]  # name -> half-open segments (start, stop, label) in steps
 WORDS = ("word", "token", "w", "text")  # names of features that hold the word of a step
 
 
@@ -182,7 +184,4 @@ def word_offsets(words: Sequence[str]) -> list[int]:
     >>> word_offsets(["the", "cat"])
     [0, 4, 8]
     """
-    places = [0]
-    for word in words:
-        places.append(places[-1] + len(word) + 1)
-    return places
+    return list(accumulate((len(word) + 1 for word in words), initial=0))

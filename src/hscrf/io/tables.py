@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,23 +12,10 @@ from typing import Any
 
 from hscrf.errors import DataFileError
 from hscrf.files.replacing import replaced
+from hscrf.io.cells import Dated, cell_text, date_in, is_empty_cell, number_in, sign_hint
 from hscrf.io.columns import check_column_names, is_ours, number_of
 from hscrf.io.documents import Document
-from hscrf.io.lines import (
-    Dated,
-    Numbered,
-    Skip,
-    Source,
-    cell_text,
-    date_in,
-    empty_file,
-    is_empty_cell,
-    number_in,
-    reading,
-    sign_hint,
-    skipping,
-    writing,
-)
+from hscrf.io.lines import Numbered, Skip, Source, empty_file, reading, skipping, writing
 from hscrf.io.tags import Scheme, check_tags
 from hscrf.observations.columns import is_decimal_comma
 from hscrf.versions import pandas_for
@@ -168,7 +154,7 @@ def _parquet(file: str) -> Any:
 
 def _records(file: str, lines: Numbered, separator: str) -> Iterator[Row]:
     """Records of a CSV file with the number of the line on which each begins; a blank line is an empty one."""
-    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)
+    csv.field_size_limit(2**31 - 1)
     reader = csv.reader((line + "\n" for _, line in lines), delimiter=separator, strict=True)
     while True:
         number = reader.line_num + 1
@@ -353,6 +339,7 @@ def write_table(
 
     Examples
     --------
+    >>> import sys
     >>> write_table(sys.stdout, [Document([[0.5], [2.0]], {"tag": ["D", "N"]}, name="a")], features=["x"])
     sequence,x,tag
     a,0.5,D

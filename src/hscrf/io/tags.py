@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from hscrf.io.documents import Document
@@ -31,6 +31,13 @@ def check_tags(document: Document, scheme: Scheme | None) -> None:
             if tag is not None and not pattern.fullmatch(tag):
                 problem = f"level {level!r} has the label {tag!r}, expected {expected}"
                 raise document.error(problem, column.index(tag))
+
+
+def with_checked_tags(documents: Iterable[Document], scheme: Scheme | None) -> Iterator[Document]:
+    """Yield the same documents, and check the labels of each."""
+    for document in documents:
+        check_tags(document, scheme)
+        yield document
 
 
 def detect_scheme(documents: Iterable[Document], level: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -195,14 +197,7 @@ def read_text(
         [_of_file(path, name, tokens)] if whole else _of_lines(path, name, tokens, skip) for path, name in files
     )
     for number, document in enumerate(found):
-        yield Document(
-            document.tokens,
-            extra=document.extra,
-            name=document.name,
-            lines=document.lines,
-            file=document.file,
-            number=number,
-        )
+        yield replace(document, number=number)
 
 
 def text_files(paths: Sequence[Any]) -> list[tuple[Any, str]]:
@@ -265,7 +260,7 @@ def _of_file(source: Source, name: str, tokens: str) -> Document:
         number += text.count("\n", last, start)
         last = start
         lines.append(number)
-    return Document(document.tokens, extra=document.extra, name=stem, lines=tuple(lines), file=file)
+    return replace(document, lines=tuple(lines))
 
 
 def is_surely_text(path: Any) -> bool:
@@ -281,7 +276,7 @@ def is_surely_text(path: Any) -> bool:
     >>> is_surely_text(folder / "a.txt"), is_surely_text(folder / "b.txt")
     (True, False)
     """
-    counts: dict[int, int] = {}
+    counts: Counter[int] = Counter()
     try:
         with open_compressed(path) as file:
             for line in file:
@@ -289,8 +284,7 @@ def is_surely_text(path: Any) -> bool:
                 if "\t" in text or text.startswith(("{", "[")):
                     return False
                 if text.strip():
-                    width = len(text.split())
-                    counts[width] = counts.get(width, 0) + 1
+                    counts[len(text.split())] += 1
     except (OSError, EOFError, UnicodeDecodeError, ImportError):
         return False
-    return len(counts) > 1 and 2 * max(counts.values()) <= sum(counts.values())
+    return len(counts) > 1 and 2 * max(counts.values()) <= counts.total()

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import bisect
-import csv
 import hashlib
-import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hscrf.errors import DataFileError
 from hscrf.io.axis import TimeAxis
 from hscrf.io.spans import Span
 
 MODEL_TIER = " (model)"  # ends the names of tiers that hold predictions
-MOST_BYTES = 64_000_000  # of a file
-MOST_INTERVALS = 1_000_000  # of a file
 
 
 class Interval(NamedTuple):
@@ -98,34 +93,6 @@ class PlacedSpans(NamedTuple):
     spans: list[Span]
     left_out: list[str]
     moved: int
-
-
-def check_size(content: bytes, file: str, most: int = MOST_BYTES) -> None:
-    """Refuse a file that is too large."""
-    if len(content) > most:
-        raise DataFileError(file, 1, f"the file has {len(content)} bytes, expected at most {most}")
-
-
-def decoded(content: bytes, file: str) -> str:
-    """The text of a file: UTF-8, or UTF-16 with a byte order mark."""
-    check_size(content, file)
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        problem = f"byte {error.start} is not {encoding.removesuffix('-sig').upper()}: save the file as UTF-8"
-        raise DataFileError(file, line, problem) from None
-
-
-def csv_rows(text: str, separator: str, file: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a table, each with the number of its line."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    try:
-        for row in reader:
-            yield reader.line_num, row
-    except csv.Error as error:
-        raise DataFileError(file, reader.line_num, f"not valid CSV: {error}") from None
 
 
 def squeezed(*parts: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
@@ -61,7 +61,7 @@ class TokenFeatures(BaseEstimator):
         -------
         self
         """
-        first = next((token for x in X for token in x), None)
+        first = next((token for x in sequences_of_tokens(X) for token in x), None)
         if first is None:
             raise ValueError("X has no token, expected at least one")
         self.columns_ = tuple(self.columns) if self.columns is not None else _names(first)
@@ -100,7 +100,8 @@ class TokenFeatures(BaseEstimator):
             from sklearn.exceptions import NotFittedError
 
             raise NotFittedError("this TokenFeatures is not fitted yet: call fit first")
-        return [self.template_.apply([self._row(token, n, t) for t, token in enumerate(x)]) for n, x in enumerate(X)]
+        rows = ([self._row(token, n, t) for t, token in enumerate(x)] for n, x in enumerate(sequences_of_tokens(X)))
+        return list(map(self.template_.apply, rows))
 
     def _row(self, token: Any, n: int, t: int) -> list[str]:
         """The cells of a token."""
@@ -139,6 +140,14 @@ class TokenFeatures(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "template_")
+
+
+def sequences_of_tokens(X: Iterable[Any]) -> Iterator[Any]:
+    """Yield the same sequences; one that is a string, whose characters would be its tokens, is an error."""
+    for n, x in enumerate(X):
+        if isinstance(x, str):
+            raise ValueError(f"X[{n}] is a string, expected a list of tokens; hscrf.io.read_text cuts text into tokens")
+        yield x
 
 
 def _names(token: Any) -> tuple[str, ...]:

@@ -1,8 +1,6 @@
 """Labels of sequences, complete or partial, and readers of labels."""
 
-from hscrf.errors import InfeasibleError
+from hscrf.labels.induction import learn_topology
 from hscrf.labels.labels import Labels
-from hscrf.labels.learning import learn_topology
-from hscrf.topology import Topology
 
-__all__ = ["InfeasibleError", "Labels", "Topology", "learn_topology"]
+__all__ = ["Labels", "learn_topology"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from hscrf.labels.cells import WITH_PARENT, set_cell, state_cell
 from hscrf.labels.rules import first_true
 
 if TYPE_CHECKING:
+    from hscrf.labels.columns import Last
     from hscrf.labels.labels import Labels
 
 
@@ -22,7 +23,7 @@ def end_below(ends: NDArray[np.int8]) -> None:
         below[above == 1] = 1
 
 
-def closure(labels: Labels, last: Any = -1) -> tuple[NDArray[np.int32], NDArray[np.int8], list[NDArray[np.bool_]]]:
+def closure(labels: Labels, last: Last = -1) -> tuple[NDArray[np.int32], NDArray[np.int8], list[NDArray[np.bool_]]]:
     """States and ends (D, T) and allowed sets (T, S_d) that follow from labels; ``last`` are last steps of sequences.
 
     The labels are checked before and after by the caller.
@@ -34,7 +35,7 @@ def closure(labels: Labels, last: Any = -1) -> tuple[NDArray[np.int32], NDArray[
     return np.array([only_state(allowed) for allowed in sets], dtype=np.int32), ends, sets
 
 
-def closed_ends(labels: Labels, last: Any = -1) -> NDArray[np.int8]:
+def closed_ends(labels: Labels, last: Last = -1) -> NDArray[np.int8]:
     """Return the ending indicators (D, T) implied by the known ones, without those that :func:`end_below` sets."""
     ends: NDArray[np.int8] = labels.ends.copy()
     ends[0] = 0

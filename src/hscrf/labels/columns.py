@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from hscrf.labels.labels import Labels
 
 Column = Sequence[str | None]
+Scheme = str | Mapping[str, str]  # how label columns are written, of all levels or by level
+Last = int | NDArray[np.integer[Any]]  # the last step, or the last steps of sequences one after the other
 
-
-# prefixes that open a segment, and prefixes that close it; L and U are other names of E and S
+# whether a prefix opens a segment, and whether it closes one; L and U are other names of E and S
 _PREFIXES = {
     "plain": {},
     "bio": {"B": (1, 0), "I": (0, 0)},
@@ -54,7 +55,7 @@ def check_scheme(scheme: str) -> None:
         raise ValueError(f"scheme is {scheme!r}; expected 'plain', 'bio' or 'bioes'")
 
 
-def schemes_of(topology: Topology, scheme: str | Mapping[str, str]) -> list[str]:
+def schemes_of(topology: Topology, scheme: Scheme) -> list[str]:
     """The scheme of each level."""
     if isinstance(scheme, str):
         scheme = dict.fromkeys(topology.levels, scheme)
@@ -87,7 +88,7 @@ def fill_columns(
     states: NDArray[np.int32],
     ends: NDArray[np.int8],
     held: Collection[int] = (),
-    last: Any = -1,
+    last: Last = -1,
 ) -> None:
     """Read columns into rows (D, T) from top to bottom: each level uses the ends above it. Held rows stay unchanged.
 
@@ -108,7 +109,7 @@ def fill_columns(
 
 
 def read_column(
-    topology: Topology, d: int, column: Column, scheme: str, last: Any = -1
+    topology: Topology, d: int, column: Column, scheme: str, last: Last = -1
 ) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.bool_]]:
     """States and ends (T,) of one level from its labels alone, and whether a step is inside a run without prefixes.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
 from hscrf.fillers import copies_of, expanded
-from hscrf.labels.packed import Known
+from hscrf.labels.packed import PackedLabels
 from hscrf.potentials import FAMILY, Key, explicit_lengths
 from hscrf.topology import UNLIMITED, Topology
 
@@ -23,14 +23,14 @@ class Events(NamedTuple):
     cells: Ints  # (n,) flat index into the part's array of one step
     open: Ints  # (m,) steps
 
+    @classmethod
+    def of(cls, happens: NDArray[np.bool_], may: NDArray[np.bool_], cells: Ints, known: NDArray[np.bool_]) -> Events:
+        """The events of a part, from where they happen and where they may happen."""
+        steps = np.flatnonzero(happens & known)
+        return cls(steps, cells[steps], np.flatnonzero(may & ~(happens & known)))
 
-def events_of(happens: NDArray[np.bool_], may: NDArray[np.bool_], cells: Ints, known: NDArray[np.bool_]) -> Events:
-    """Return the events of a part, from where they happen and where they may happen."""
-    steps = np.flatnonzero(happens & known)
-    return Events(steps, cells[steps], np.flatnonzero(may & ~(happens & known)))
 
-
-def find_events(topology: Topology, known: Known, key: Key) -> Events:
+def find_events(topology: Topology, known: PackedLabels, key: Key) -> Events:
     """The events of any part, with cells in its table of weights: families by parents and their hidden children."""
     if key[0] not in FAMILY:
         return own_events(known, key)
@@ -41,7 +41,7 @@ def find_events(topology: Topology, known: Known, key: Key) -> Events:
     return family_events(expanded(topology), replace(known, states=states), key)
 
 
-def own_events(known: Known, key: Key) -> Events:
+def own_events(known: PackedLabels, key: Key) -> Events:
     """The events of a level's own part: all steps, or the first or last steps of segments.
 
     At a known state a boundary counts unless the labels exclude it.
@@ -53,7 +53,7 @@ def own_events(known: Known, key: Key) -> Events:
         may = ends != 0
     elif part == "start":
         may = after(ends != 0, known.offsets)
-    return events_of(may, may, states, states >= 0)
+    return Events.of(may, may, states, states >= 0)
 
 
 def after(ends: NDArray[np.bool_], offsets: Ints) -> NDArray[np.bool_]:
@@ -85,7 +85,7 @@ def family_cells(topology: Topology, key: Key) -> tuple[Ints, tuple[int, ...]]:
     return cells, (topology.n_states[d], *(below, below)[: 1 + trans])
 
 
-def family_events(topology: Topology, known: Known, key: Key) -> Events:
+def family_events(topology: Topology, known: PackedLabels, key: Key) -> Events:
     """The events of a parent and its children."""
     part, d = key
     above, below = known.states[d].astype(np.int64), known.states[d + 1].astype(np.int64)
@@ -97,14 +97,16 @@ def family_events(topology: Topology, known: Known, key: Key) -> Events:
         all_known = (above >= 0) & (below >= 0) & (following >= 0)
         inside = np.ones(above.size, dtype=bool)
         inside[known.offsets[1:] - 1] = False
-        return events_of(inside & (over == 0) & (done == 1), inside & (over != 1) & (done != 0), cells, all_known)
+        return Events.of(inside & (over == 0) & (done == 1), inside & (over != 1) & (done != 0), cells, all_known)
     happens, may = over == 1, over != 0
     if part == "init":
         happens, may = after(happens, known.offsets), after(may, known.offsets)
-    return events_of(happens, may, above * width + below, (above >= 0) & (below >= 0))
+    return Events.of(happens, may, above * width + below, (above >= 0) & (below >= 0))
 
 
-def events(topology: Topology, shapes: Mapping[Key, tuple[int, ...]], known: Known, key: Key) -> tuple[Ints, Ints]:
+def event_cells(
+    topology: Topology, shapes: Mapping[Key, tuple[int, ...]], known: PackedLabels, key: Key
+) -> tuple[Ints, Ints]:
     """Flat indices into an array of the known events of one part, and the packed steps they happen at.
 
     Levels are known in whole sequences or not at all: where a state is not known, nothing is. ``shapes`` are those of
@@ -136,7 +138,7 @@ def events(topology: Topology, shapes: Mapping[Key, tuple[int, ...]], known: Kno
     return at * states + state, at
 
 
-def segment_bounds(known: Known, d: int) -> tuple[Ints, Ints]:
+def segment_bounds(known: PackedLabels, d: int) -> tuple[Ints, Ints]:
     """The first and the last step of each segment of a level, in the sequences where it is known."""
     stop = np.flatnonzero(known.ends[d] == 1)
     start = np.concatenate([[0], stop[:-1] + 1])

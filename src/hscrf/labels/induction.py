@@ -13,17 +13,46 @@ from numpy.typing import NDArray
 from hscrf.errors import LabelError
 from hscrf.hierarchy import Hierarchy, in_order
 from hscrf.labels.cells import WITH_PARENT
+from hscrf.labels.columns import Scheme
+from hscrf.labels.given import given_labels, steps_of
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known, known_lengths, pack_labels
+from hscrf.labels.packed import PackedLabels, known_lengths, pack_labels
 from hscrf.labels.reading import by_level, is_segments, over, read_many
+from hscrf.labels.schemes import scheme_of, schemes_in
 from hscrf.topology import Topology
 
 Pairs = dict[str, Counter[tuple[Any, str]]]  # by the parent's level: how many runs have this (parent, child)
 CHILDREN = ("auto", "seen", "all")
-ENOUGH = 20  # known children suffice from this number of runs on, if at most 1 in this number occurs only once
+ENOUGH = 20  # runs: from here on the known children are complete if at most 1 run in this number is alone in its kind
 LONG = 100  # steps: a level with longer segments gets open durations, if they are enabled
 SHARE = 0.75  # of the segments of an opened level have explicit durations
 LEAST = 50  # steps: explicit durations reach at least to this length
+
+
+def learn_topology(Y: Any, scheme: Scheme = "auto") -> Topology:
+    """Learn the topology that ``fit`` would learn from labels.
+
+    Parameters
+    ----------
+    Y : sequences of labels
+        As ``fit`` takes them.
+    scheme : str or dict
+        "plain", "bio" or "bioes", for all levels or as a dict by level. "auto" looks at the labels.
+
+    Returns
+    -------
+    Topology
+        The states of all levels, and the children of each parent if no label is missing.
+
+    Examples
+    --------
+    >>> learn_topology([{"phrase": ["B-NP", "I-NP", "O"], "tag": ["D", "N", "V"]}])
+    Topology(root 1 > phrase 2 > tag 3)
+    """
+    given = given_labels(Y)
+    statistics = LabelStatistics(None, schemes_in(given, scheme))
+    statistics.update(given, [steps_of(y) for y in given])
+    return statistics.topology()
 
 
 def explicit_duration(lengths: Mapping[int, int]) -> int:
@@ -46,7 +75,7 @@ def encode_labels(
     Y: Sequence[Any],
     lengths: Sequence[int],
     topology: Topology | None,
-    scheme: Any,
+    scheme: Scheme,
     limited: Collection[str] = (),
     children: str = "auto",
 ) -> tuple[Topology, list[Labels]]:
@@ -93,7 +122,7 @@ class LabelStatistics:
     """
 
     given: Topology | None = None
-    scheme: Any = "plain"
+    scheme: Scheme = "plain"
     limited: Collection[str] = ()
     levels: Sequence[str] | None = None  # below the root, from top to bottom
     children: str = "auto"  # one of CHILDREN
@@ -186,7 +215,7 @@ class LabelStatistics:
         loose = self.loose_topology()
         arguments = loose.to_dict()
         arguments["children"] = {level: self._kids(level, loose) for level in loose.levels[:-1]}
-        for level in self._limited_levels():
+        for level in self._named(self.limited):
             if level not in self.unmeasured:
                 arguments["max_duration"][level] = max(self.durations[level], default=0)
         for level in {*self._named(self.opened)} & {loose.levels[-1]}:  # the cost of inference grows with L only
@@ -224,14 +253,8 @@ class LabelStatistics:
         self.first = n
         self.states = {level: set() for level in self.levels}
         bottom = self.levels[-1]
-        self.persists = self._scheme(bottom) != "plain" or not {bottom, len(self.levels)}.isdisjoint(self.limited)
-
-    def _scheme(self, level: str) -> str:
-        return self.scheme if isinstance(self.scheme, str) else self.scheme.get(level, "plain")
-
-    def _limited_levels(self) -> list[str]:
-        """Names of the limited levels; the root has no limit."""
-        return self._named(self.limited)
+        is_limited = bottom in self.limited or len(self.levels) in self.limited
+        self.persists = is_limited or scheme_of(self.scheme, bottom) != "plain"
 
     def _named(self, levels: Collection[Any]) -> list[str]:
         """Names of levels, which may be given by index too, without the root."""
@@ -248,7 +271,7 @@ class LabelStatistics:
                 known = ", ".join(map(repr, self.states))
                 raise ValueError(f"Y[{n}] has a level {level!r}, but Y[{self.first}] has only {known}")
             try:
-                names = names_in_column(column, "plain" if level == "root" else self._scheme(level))
+                names = names_in_column(column, "plain" if level == "root" else scheme_of(self.scheme, level))
             except (ValueError, TypeError) as error:
                 raise LabelError(str(error), level=level).of_sequence(n) from None
             found = self.classes if level == "root" else self.states[level]
@@ -272,15 +295,15 @@ class LabelStatistics:
         lasting = {list(levels)[-1]: None} if self.persists else None
         return Topology(levels, root=classes or None, max_duration=lasting)
 
-    def _note_children(self, topology: Topology, known: Known) -> None:
+    def _note_children(self, topology: Topology, known: PackedLabels) -> None:
         names: list[Any] = [(*states, "?") for states in topology.states]
         names[0] = (*topology.states[0], None) if self.classes else (None, None)
         for d, level in enumerate(topology.levels[:-1]):
             found = count_runs(known.states[d : d + 2], known.offsets, names[d], names[d + 1])
             self.families.setdefault(level, Counter()).update(found)
 
-    def _note_durations(self, topology: Topology, known: Known) -> None:
-        for level in self._limited_levels():
+    def _note_durations(self, topology: Topology, known: PackedLabels) -> None:
+        for level in self._named(self.limited):
             ends = known.ends[topology.level(level)]
             if ((ends < 0) & (ends != WITH_PARENT)).any():
                 self.unmeasured.add(level)
@@ -394,7 +417,7 @@ def loosened(topology: Topology) -> Topology:
     return Topology(arguments["levels"], root=arguments["root"], max_duration=lasting)
 
 
-def loose_topology(Y: Sequence[Any], scheme: Any, lasting: bool = False) -> Topology:
+def loose_topology(Y: Sequence[Any], scheme: Scheme, lasting: bool = False) -> Topology:
     """A topology without rules, of all states that labels name; ``lasting``: segments of the bottom may be long."""
     statistics = LabelStatistics(None, scheme)
     statistics.collect(Y)

@@ -23,9 +23,8 @@ from hscrf.labels.columns import (
     prefixes_of,
     schemes_of,
 )
-from hscrf.labels.confidence import SegmentConfidence
 from hscrf.labels.rules import RULES, checked_cells, checked_sets, same_sets
-from hscrf.labels.segments import Segment, fill_segments, node_of, read_nodes, sorted_segments
+from hscrf.labels.segments import Segment, SegmentConfidence, fill_segments, node_of, read_nodes, sorted_segments
 from hscrf.labels.shown import frame_of, level_or_only, shown_levels, text_of, tree_of
 from hscrf.topology import Topology
 

@@ -17,10 +17,10 @@ from hscrf.fillers import hidden, usual_fillers
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.closure import closure
 from hscrf.labels.labels import Labels
-from hscrf.labels.rules import RULES_OF_MANY
+from hscrf.labels.rules import check_packed
 from hscrf.topology import Topology
 
-WORTH = 0.05  # nats a run from which memory pays: author names have 0.2 or more, citations and chunks 0.02 or less
+WORTH = 0.05  # memory pays from this many nats per run on; author names have 0.2 or more, chunks 0.02 or less
 BORDER = -1  # before or after a filler that is the first or the last child
 UNKNOWN = -2  # an unknown neighbour
 
@@ -28,7 +28,7 @@ Neighbours = tuple[Any, Any, Any, Any]  # filler, parent, state before and state
 
 
 @dataclass(frozen=True)
-class Known:
+class PackedLabels:
     """Packed labels: states and ends (D, N), -1 where unknown."""
 
     states: NDArray[np.int32]
@@ -45,19 +45,19 @@ class Known:
         known = (self.states >= 0).all(axis=0) & (self.ends >= 0).all(axis=0)
         return np.logical_and.reduceat(known, self.offsets[:-1])
 
-    def hidden(self, topology: Topology) -> Known:
+    def hidden(self, topology: Topology) -> PackedLabels:
         """The same labels with the engine's hidden states; -1 where the copy is unknown."""
         return replace(self, states=hidden(topology, self.states, self.ends, self.offsets))
 
-    def take(self, which: Ints) -> Known:
+    def take(self, which: Ints) -> PackedLabels:
         """Some of the sequences."""
         lengths = np.diff(self.offsets)[which]
         steps = ranges(self.offsets[which], lengths)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return Known(self.states[:, steps], self.ends[:, steps], offsets)
+        return PackedLabels(self.states[:, steps], self.ends[:, steps], offsets)
 
 
-def pack_possible(labels: Sequence[Labels]) -> Known:
+def pack_possible(labels: Sequence[Labels]) -> PackedLabels:
     """The same as :func:`pack_labels`, and the states that nesting leaves possible where labels are missing.
 
     If labels contradict each other, all states are possible.
@@ -90,7 +90,7 @@ def pack_sets(labels: Sequence[Labels]) -> Sets:
     }
 
 
-def close_packed(topology: Topology, known: Known, sets: Sets) -> tuple[Known, list[NDArray[np.bool_]]]:
+def close_packed(topology: Topology, known: PackedLabels, sets: Sets) -> tuple[PackedLabels, list[NDArray[np.bool_]]]:
     """Close the labels of all sequences at once: packed labels, and the possible states (N, S) of each level.
 
     The result is that of :meth:`Labels.closed` for each sequence: every level ends at the last step of a sequence, so
@@ -101,28 +101,19 @@ def close_packed(topology: Topology, known: Known, sets: Sets) -> tuple[Known, l
     inside[last] = False
     if (known.ends[:, last] == 0).any() or (known.ends[0] == 1)[inside].any():
         raise InfeasibleError("a sequence goes on after its last step, or ends before it")
-    _check(topology, known.states, known.ends, sets)
-    states, ends, closed = closure(_packed(topology, known.states, known.ends, sets), last)
-    _check(topology, states, ends, dict(zip(topology.levels, closed, strict=True)))
-    return Known(states, ends, known.offsets), closed
+    packed = Labels.unchecked(topology, known.states, known.ends, allowed=sets)
+    check_packed(packed)
+    states, ends, closed = closure(packed, last)
+    check_packed(Labels.unchecked(topology, states, ends, allowed=dict(zip(topology.levels, closed, strict=True))))
+    return PackedLabels(states, ends, known.offsets), closed
 
 
-def _packed(topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], sets: Sets) -> Labels:
-    return Labels.unchecked(topology, states, ends, allowed=sets)
-
-
-def _check(topology: Topology, states: NDArray[np.int32], ends: NDArray[np.int8], sets: Sets) -> None:
-    packed = _packed(topology, states, ends, sets)
-    for rule in RULES_OF_MANY:
-        rule(packed)
-
-
-def pack_labels(labels: Sequence[Labels]) -> Known:
+def pack_labels(labels: Sequence[Labels]) -> PackedLabels:
     """States and ends of several sequences one after the other."""
     offsets = np.concatenate([[0], np.cumsum([y.length for y in labels])]).astype(np.int64)
     states = np.concatenate([y.states for y in labels], axis=1)
     ends = np.concatenate([y.ends for y in labels], axis=1)
-    return Known(states, ends, offsets)
+    return PackedLabels(states, ends, offsets)
 
 
 def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = "Y") -> list[Labels]:
@@ -139,11 +130,11 @@ def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = 
     return closed
 
 
-def _close_together(labels: Sequence[Labels]) -> tuple[Known, list[NDArray[np.bool_]]]:
+def _close_together(labels: Sequence[Labels]) -> tuple[PackedLabels, list[NDArray[np.bool_]]]:
     return close_packed(labels[0].topology, pack_labels(labels), pack_sets(labels))
 
 
-def _apart(labels: Sequence[Labels], known: Known, sets: Sequence[NDArray[np.bool_]]) -> list[Labels]:
+def _apart(labels: Sequence[Labels], known: PackedLabels, sets: Sequence[NDArray[np.bool_]]) -> list[Labels]:
     """The closed labels of each sequence, from those of all."""
     states, ends, sets = sealed(known.states), sealed(known.ends), [sealed(table) for table in sets]
     found = []
@@ -218,19 +209,6 @@ def known_lengths(ends: NDArray[Any], offsets: Ints) -> Ints:
     return stop - start
 
 
-def ends_of_runs(states: NDArray[np.int32]) -> NDArray[np.int8]:
-    """Where runs of equal states end: 1 or 0, and -1 next to an unknown state.
-
-    >>> ends_of_runs(np.array([0, 0, 1, 1, -1, 2])).tolist()
-    [0, 1, 0, -1, -1, 1]
-    """
-    after = np.append(states[1:], states[-1:])
-    ends = (states != after).astype(np.int8)
-    ends[(states < 0) | (after < 0)] = -1
-    ends[-1:] = 1
-    return ends
-
-
 # -- neighbours of fillers
 
 
@@ -291,6 +269,12 @@ class FillerNeighbours:
     def worth_it(self, topology: Topology) -> dict[str, list[Any]]:
         """The fillers of a topology for which memory pays, by level."""
         return {level: names for level, names in usual_fillers(topology).items() if self.information(level) >= WORTH}
+
+    def remembering(self, topology: Topology, fillers: Any) -> Topology:
+        """The topology with the fillers of an option: None, names by level, or "auto" for those that are worth it."""
+        if fillers != "auto":
+            return topology.remembering(fillers or {})
+        return topology if topology.remembers else topology.remembering(self.worth_it(topology))
 
     def _count(
         self, topology: Topology, d: int, states: NDArray[np.int32], parents_end: NDArray[np.int8], filler: Any

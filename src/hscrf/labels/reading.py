@@ -12,13 +12,22 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import sealed
 from hscrf.errors import LabelError, SequenceError, several
-from hscrf.labels.columns import blank, common_length, ends_of_runs, fill_columns, fill_root, open_runs, schemes_of
+from hscrf.labels.columns import (
+    Scheme,
+    blank,
+    common_length,
+    ends_of_runs,
+    fill_columns,
+    fill_root,
+    open_runs,
+    schemes_of,
+)
 from hscrf.labels.labels import Labels
-from hscrf.labels.rules import RULES_OF_MANY
+from hscrf.labels.rules import check_packed
 from hscrf.topology import Topology
 
 
-def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Any, length: int) -> Labels:
+def read_labels(topology: Topology, given: Mapping[str, Any], scheme: Scheme, length: int) -> Labels:
     """Labels of each level from its column or its segments; the root may be the name of a class."""
     columns = {level: column for level, column in given.items() if not is_segments(column)}
     segments = {level: given[level] for level in given if level not in columns}
@@ -50,12 +59,12 @@ def is_segments(column: Any) -> bool:
     return not isinstance(column, str) and (len(column) == 0 or isinstance(column[0], (tuple, list)))
 
 
-def by_level(y: Any) -> Mapping[str, Any]:
-    """Labels by level; a bare list is the only level, ``"label"``."""
-    return y if isinstance(y, Mapping) else {"label": y}
+def by_level(y: Any, only: str = "label") -> Mapping[str, Any]:
+    """Labels by level; a bare list is the only level."""
+    return y if isinstance(y, Mapping) else {only: y}
 
 
-def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Any, name: str = "Y") -> Labels:
+def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Scheme, name: str = "Y") -> Labels:
     """Labels of one sequence; a list is the only level, a dict holds columns or segments by level.
 
     What segments leave out is unknown, to the end of the sequence of ``length`` steps. Errors name the sequence, as in
@@ -69,7 +78,7 @@ def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Any, name
         if isinstance(y, Labels):
             y.check()
             return y
-        columns = y if isinstance(y, Mapping) else {topology.levels[1]: y}
+        columns = by_level(y, topology.levels[1])
         if columns and not any(map(len, columns.values())):
             raise LabelError("the labels of all levels are empty; expected labels or segments, '?' where unknown")
         return read_labels(topology, columns, scheme, length)
@@ -79,11 +88,20 @@ def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Any, name
         raise LabelError(str(error)).of_sequence(n, name) from None
 
 
+def as_evidence(y: Any, n: int, length: int, topology: Topology, scheme: Any, name: str = "evidence") -> Labels:
+    """The evidence of one sequence as labels of a model's topology; given Labels may have other rules."""
+    if y is None:
+        return Labels.unknown(topology, length)
+    if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (topology.levels, topology.states):
+        (y,) = over([y], topology)
+    return as_labels(y, n, length, topology, scheme, name)
+
+
 # -- many sequences: the columns of a level are read as one
 
 
 def read_many(
-    Y: Sequence[Any], lengths: Sequence[int], topology: Topology, scheme: Any, name: str = "Y", offset: int = 0
+    Y: Sequence[Any], lengths: Sequence[int], topology: Topology, scheme: Scheme, name: str = "Y", offset: int = 0
 ) -> list[Labels]:
     """What :func:`as_labels` reads of each sequence; the first has the number ``offset``.
 
@@ -99,7 +117,7 @@ def read_many(
     ]
 
 
-def _read_columns(Y: Sequence[Any], topology: Topology, scheme: Any) -> list[Labels] | None:
+def _read_columns(Y: Sequence[Any], topology: Topology, scheme: Scheme) -> list[Labels] | None:
     """Labels of sequences that are all columns of the same levels, if they can be read."""
     given = _columns(Y, topology)
     if given is None:
@@ -118,8 +136,7 @@ def _read_columns(Y: Sequence[Any], topology: Topology, scheme: Any) -> list[Lab
         rows = {topology.level(level): list(chain.from_iterable(columns)) for level, columns in given.items()}
         fill_columns(topology, rows, schemes_of(topology, scheme), "runs", states, ends, last=last)
         whole = Labels.unchecked(topology, states, ends)
-        for rule in RULES_OF_MANY:
-            rule(whole)
+        check_packed(whole)
     except (ValueError, TypeError):
         return None
     sealed(states)

@@ -93,7 +93,7 @@ def _successors_fit(labels: Labels) -> None:
 
 def _durations_fit(labels: Labels) -> None:
     for d in filter(labels.topology.has_limits, range(1, labels.topology.depth)):
-        start, stop, state = known_segments(labels.states[d], labels.ends[d])
+        start, stop, state = complete_segments(labels.states[d], labels.ends[d])
         low, high = labels.topology.min_duration[d][state], labels.topology.longest_legal(d)[state]
         hit = first_true((stop - start < low) | (stop - start > high))
         if hit:
@@ -134,6 +134,12 @@ RULES_OF_MANY = tuple(rule for rule in RULES if rule is not _root_goes_on)
 """Rules that can be checked on packed sequences. All levels of a sequence end at its last step."""
 
 
+def check_packed(labels: Labels) -> None:
+    """Raise an error if the labels of several sequences, one after the other, break a rule."""
+    for rule in RULES_OF_MANY:
+        rule(labels)
+
+
 def _name(labels: Labels, d: int, t: int) -> str:
     return repr(labels.topology.states[d][labels.states[d, t]])
 
@@ -158,7 +164,7 @@ def _range(low: int, high: int) -> str:
     return f"at most {high}" if low == 1 else f"{low} to {high}"
 
 
-def known_segments(
+def complete_segments(
     states: NDArray[np.int32], ends: NDArray[np.int8]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Start, stop and state of the segments of one level, from its rows (T,), whose state and ends are all known."""

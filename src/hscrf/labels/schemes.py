@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hscrf.hierarchy import unknown_name
+from hscrf.labels.columns import Scheme
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import by_level, is_segments
 from hscrf.topology import Topology
@@ -14,9 +15,7 @@ from hscrf.topology import Topology
 CONTINUES = {"bio": "I", "bioes": "IEL"}  # prefixes that stand within a segment
 
 
-def schemes_in(
-    Y: Sequence[Any], scheme: str | Mapping[str, str], topology: Topology | None = None
-) -> str | Mapping[str, str]:
+def schemes_in(Y: Sequence[Any], scheme: Scheme, topology: Topology | None = None) -> Scheme:
     """Return the scheme, with "auto" replaced by the scheme that the columns of each level show.
 
     A level is in BIO if one of its labels is B-x or I-x, and in BIOES if another is E-x or S-x. It is plain if the
@@ -50,13 +49,12 @@ def _check_levels(asked: Mapping[str, str], Y: Sequence[Any], topology: Topology
 
 def tags_in(Y: Iterable[Any], topology: Topology | None = None) -> dict[str, set[str]]:
     """The strings in the columns of each level that are not states of the topology; none if its states are tags."""
-    only = None if topology is None else topology.levels[1]
+    only = "label" if topology is None else topology.levels[1]
     found: dict[str, set[str]] = {}
     for y in Y:
         if y is None or isinstance(y, Labels):
             continue
-        given = by_level(y) if only is None or isinstance(y, Mapping) else {only: y}
-        for level, column in given.items():
+        for level, column in by_level(y, only).items():
             if level != "root" and hasattr(column, "__len__"):
                 tags = found.setdefault(level, set())
                 if not isinstance(column, str) and not is_segments(column):
@@ -79,7 +77,7 @@ def looks_like(tags: set[str]) -> str:
     return "bio" if prefixes <= {"B", "I"} else "bioes"
 
 
-def scheme_of(scheme: Any, level: str) -> str:
+def scheme_of(scheme: Scheme, level: str) -> str:
     """The scheme of one level."""
     return scheme.get(level, "plain") if isinstance(scheme, Mapping) else scheme
 
@@ -111,7 +109,7 @@ def stray_tags(level: str, column: Any, scheme: str) -> Iterator[tuple[int, str]
             yield t, f"level {level!r} has {tag} {place}, which begins a segment as B-{tag[2:]} would"
 
 
-def stray_line(Y: Sequence[Any], scheme: Any) -> str:
+def stray_line(Y: Sequence[Any], scheme: Scheme) -> str:
     """One line about the stray tags of all sequences; nothing if there are none."""
     found = [
         f"Y[{n}] at step {t}: {told}"
@@ -123,7 +121,7 @@ def stray_line(Y: Sequence[Any], scheme: Any) -> str:
     return (found[0] + (f" ({len(found)} such labels)" if len(found) > 1 else "")) if found else ""
 
 
-def unread_prefixes(Y: Sequence[Any], scheme: Any) -> dict[str, str]:
+def unread_prefixes(Y: Sequence[Any], scheme: Scheme) -> dict[str, str]:
     """A label with a prefix, by level, where the scheme is plain and the labels look like BIO or BIOES.
 
     >>> unread_prefixes([{"phrase": ["B-NP", "I-NP"], "tag": ["D", "N"]}], "plain")
@@ -136,7 +134,7 @@ def unread_prefixes(Y: Sequence[Any], scheme: Any) -> dict[str, str]:
     return found
 
 
-def unread_lines(Y: Sequence[Any], scheme: Any, option: str) -> list[str]:
+def unread_lines(Y: Sequence[Any], scheme: Scheme, option: str) -> list[str]:
     """A line for each level whose prefixes are not read; ``option`` is how the scheme was given."""
     return [
         f"level {level!r} has labels such as {tag}, which {option} reads as names of states, not as segments"

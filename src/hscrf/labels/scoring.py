@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hscrf.errors import LabelError
 from hscrf.hierarchy import in_order
+from hscrf.labels.columns import Scheme
 from hscrf.labels.given import is_unknown
 from hscrf.labels.induction import check_alike, loosened, names_in_column
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import as_labels, is_segments, over
+from hscrf.labels.reading import as_labels, by_level, is_segments, over
 from hscrf.labels.schemes import scheme_of
 from hscrf.topology import Topology
 
 
 def labels_to_score(
-    Y: Sequence[Any], lengths: Sequence[int], topology: Topology, scheme: Any, name: str = "Y"
+    Y: Sequence[Any], lengths: Sequence[int], topology: Topology, scheme: Scheme, name: str = "Y"
 ) -> list[Labels]:
     """Read labels of each sequence that may break the rules of the topology and have other states."""
     wide = widened(topology, Y, scheme, name)
@@ -30,7 +31,7 @@ def labels_to_score(
     ]
 
 
-def widened(topology: Topology, Y: Sequence[Any], scheme: Any, name: str = "Y") -> Topology:
+def widened(topology: Topology, Y: Sequence[Any], scheme: Scheme, name: str = "Y") -> Topology:
     """The same levels without rules, and with all states that the labels name; the bottom persists if theirs does."""
     loose = loosened(topology)
     states: dict[str, set[Any]] = {level: set() for level in loose.levels}
@@ -39,7 +40,7 @@ def widened(topology: Topology, Y: Sequence[Any], scheme: Any, name: str = "Y") 
     for n, y in enumerate(Y):
         if y is None or isinstance(y, Labels):
             continue
-        for level, column in _by_level(y, topology).items():
+        for level, column in by_level(y, topology.levels[1]).items():
             if level in states:  # the reader rejects others
                 kind = "plain" if level == "root" else scheme_of(scheme, level)
                 states[level] |= _names_in(column, kind, level, n, name)
@@ -51,10 +52,6 @@ def widened(topology: Topology, Y: Sequence[Any], scheme: Any, name: str = "Y") 
     named = {level: [*names, *new[level]] for level, names in zip(loose.levels[1:], loose.states[1:], strict=True)}
     classes = None if loose.states[0] == ("root",) else [*loose.states[0], *new["root"]]
     return Topology(named, root=classes, max_duration={bottom: None} if lasting else None)
-
-
-def _by_level(y: Any, topology: Topology) -> Mapping[str, Any]:
-    return y if isinstance(y, Mapping) else {topology.levels[1]: y}
 
 
 def _names_in(column: Any, scheme: str, level: str, n: int, name: str) -> set[Any]:
@@ -69,6 +66,15 @@ def _has_long_segments(column: Any) -> bool:
     if isinstance(column, str) or len(column) == 0 or not is_segments(column):
         return False
     return any(len(item) == 3 and item[1] - item[0] > 1 for item in column)
+
+
+def allowed_labels(
+    labels: Sequence[Labels], topology: Topology, possible: Callable[[Labels, int], Labels | None]
+) -> tuple[list[bool], list[Labels]]:
+    """Which labels a model allows, and what ``possible`` makes of each; labels that it forbids become unknown."""
+    found = [possible(y, n) for n, y in enumerate(labels)]
+    known = [Labels.unknown(topology, y.length) if z is None else z for y, z in zip(labels, found, strict=True)]
+    return [z is not None for z in found], known
 
 
 def possible_labels(y: Labels, topology: Topology, n: int, name: str = "Y") -> Labels | None:

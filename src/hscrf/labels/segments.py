@@ -1,10 +1,10 @@
-"""Segments and trees, read into states and ends."""
+"""Segments, their confidences, and trees; segments and trees are read into states and ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,24 @@ from hscrf.errors import LabelError
 from hscrf.topology import Topology
 
 Segment = tuple[int, int, str]
+
+
+class SegmentConfidence(NamedTuple):
+    """One predicted segment and two posterior probabilities.
+
+    ``probability`` is the posterior probability that this segment exists: it begins exactly at ``start``, stops exactly
+    at ``stop`` and has this state. ``label_probability`` is the mean over its steps of the posterior probability that
+    the step has this state, with any boundaries: the expected share of its steps whose label is right.
+
+    >>> SegmentConfidence(0, 2, "NP", 0.9, 0.95).probability
+    0.9
+    """
+
+    start: int
+    stop: int  # half-open
+    state: Any
+    probability: float
+    label_probability: float
 
 
 def sorted_segments(topology: Topology, d: int, segments: Iterable[Any]) -> list[Segment]:

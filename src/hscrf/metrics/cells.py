@@ -186,6 +186,6 @@ def ratio(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-def mean_of(right: NDArray[np.bool_]) -> float:
-    """The share of true cells; nan if there are none."""
-    return float(right.mean()) if right.size else float("nan")
+def mean_of(values: NDArray[Any]) -> float:
+    """The mean, which is a share if values are true or false; nan if there are none."""
+    return float(values.mean()) if values.size else float("nan")

@@ -29,7 +29,7 @@ class ConllScores(SegmentScores):
     """
 
     tokens: int = 0
-    correct_tokens: int = 0  # the whole tag is right
+    correct_tokens: int = 0
 
     @property
     def accuracy(self) -> float:

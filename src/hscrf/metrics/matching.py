@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hscrf.arrays import Ints
+from hscrf.arrays import Floats, Ints, ranges
 from hscrf.metrics.cells import Cells, Pairs
 from hscrf.metrics.scores import Score, SegmentScores, total_of
 
-Listed = tuple[Ints, Ints, Ints]  # start, stop and state of the segments of one sequence
+Listed = tuple[Ints, Ints, Ints]  # start, stop and state of some segments, in the order of time
 
 
 # -- exact
@@ -21,25 +21,14 @@ Listed = tuple[Ints, Ints, Ints]  # start, stop and state of the segments of one
 
 def score_segments(cells: Cells, ignore: Iterable[Any]) -> SegmentScores:
     """Count the segments that have the right start, stop and state."""
-    size, skipped = len(cells.names), set(ignore)
-    true_key, true_state = _segments(cells.true, cells.true_ends)
-    pred_key, pred_state = _segments(cells.pred, cells.pred_ends)
-    _, i, j = np.intersect1d(true_key, pred_key, assume_unique=True, return_indices=True)
-    both = true_state[i][true_state[i] == pred_state[j]]
-    counts = (np.bincount(state, minlength=size).tolist() for state in (both, pred_state, true_state))
-    rows = zip(cells.names, *counts, strict=True)
-    return total_of({name: Score(*row) for name, *row in rows if name not in skipped and any(row)})
+    true, pred = both_segments(cells, ignore)
+    keys = [start * (cells.true.size + 1) + stop for start, stop, _ in (true, pred)]
+    _, i, j = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    return scores_of(cells, true[2][i][true[2][i] == pred[2][j]], pred, true)
 
 
-def _segments(states: Ints, ends: NDArray[np.int8]) -> tuple[Ints, Ints]:
-    """A number for the start and stop of each segment, and its state."""
-    stop = np.flatnonzero(ends) + 1
-    start = np.append(0, stop)[:-1]
-    return start * (len(states) + 1) + stop, states[start]
-
-
-def score_boundaries(cells: Cells, tolerance: int) -> float:
-    """F1 of the boundaries within a tolerance."""
+def count_boundaries(cells: Cells, tolerance: int) -> tuple[int, int]:
+    """The number of pairs of boundaries within a tolerance, and the number of boundaries of both sides."""
     matched = total = 0
     start = 0
     for stop in cells.stops.tolist():
@@ -48,7 +37,7 @@ def score_boundaries(cells: Cells, tolerance: int) -> float:
         matched += _matches(true, pred, tolerance)
         total += len(true) + len(pred)
         start = stop
-    return 2 * matched / total if total else 1.0
+    return matched, total
 
 
 def _matches(one: list[int], other: list[int], tolerance: int) -> int:
@@ -64,48 +53,57 @@ def _matches(one: list[int], other: list[int], tolerance: int) -> int:
     return matched
 
 
-def check_tolerance(tolerance: int) -> None:
-    """Raise unless the tolerance is at least 0."""
-    if tolerance < 0:
-        raise ValueError(f"tolerance is {tolerance}; expected a number of steps, 0 or more")
-
-
 # -- within a tolerance, by overlap, as a sequence of labels
 
 
 def score_overlaps(cells: Cells, overlap: float, ignore: Iterable[Any]) -> SegmentScores:
-    """F1@IoU of one level."""
-    skipped, size = codes_of(cells, ignore), len(cells.names)
-    counts = np.zeros((3, size), dtype=np.int64)  # correct, predicted, support
-    for true, pred in zip(*listed_segments(cells, skipped), strict=True):
-        np.add.at(counts[0], pred[2][matched_by_overlap(true, pred, overlap)], 1)
-        np.add.at(counts[1], pred[2], 1)
-        np.add.at(counts[2], true[2], 1)
-    return scores_of(cells, counts)
+    """F1@IoU of one level; see :func:`overlap_scores`."""
+    true, pred = both_segments(cells, ignore)
+    best, share = best_overlaps(true, pred)
+    near = np.flatnonzero(share >= overlap)
+    right = near[np.unique(best[near], return_index=True)[1]]  # the first that is matched to each true segment
+    return scores_of(cells, pred[2][right], pred, true)
+
+
+def best_overlaps(true: Listed, pred: Listed) -> tuple[Ints, Floats]:
+    """For each predicted segment the true one of its state that it overlaps most, the first of several, and the share.
+
+    The share is intersection over union, 0 if there is no such segment.
+    """
+    first = np.searchsorted(true[1], pred[0], side="right")
+    counts = np.searchsorted(true[0], pred[1], side="left") - first
+    p, t = np.repeat(np.arange(counts.size), counts), ranges(first, counts)  # all pairs that have a step in common
+    starts, stops = (true[0][t], pred[0][p]), (true[1][t], pred[1][p])
+    shares = (np.minimum(*stops) - np.maximum(*starts)) / (np.maximum(*stops) - np.minimum(*starts))
+    shares[true[2][t] != pred[2][p]] = 0.0
+    order = np.lexsort((t, -shares, p))
+    chosen = order[np.unique(p[order], return_index=True)[1]]
+    best, share = np.full(counts.size, -1), np.zeros(counts.size)
+    best[p[chosen]], share[p[chosen]] = t[chosen], shares[chosen]
+    return best, share
 
 
 def score_tolerant(cells: Cells, tolerance: int, ignore: Iterable[Any]) -> SegmentScores:
     """Count segments of the right label with start and stop within the tolerance, each matched at most once."""
-    skipped, size = codes_of(cells, ignore), len(cells.names)
-    counts = np.zeros((3, size), dtype=np.int64)
-    for true, pred in zip(*listed_segments(cells, skipped), strict=True):
-        for state in np.intersect1d(true[2], pred[2]):
+    right: list[int] = []
+    for true, pred in zip(*listed_segments(cells, ignore), strict=True):
+        for state in np.intersect1d(true[2], pred[2]).tolist():
             one, other = ([s.tolist() for s in (a[c == state], b[c == state])] for a, b, c in (true, pred))
-            counts[0, state] += matched_within(one, other, tolerance)
-        np.add.at(counts[1], pred[2], 1)
-        np.add.at(counts[2], true[2], 1)
-    return scores_of(cells, counts)
+            right += [state] * matched_within(one, other, tolerance)
+    true, pred = both_segments(cells, ignore)
+    return scores_of(cells, np.array(right, dtype=np.int64), pred, true)
 
 
-def scores_of(cells: Cells, counts: Ints) -> SegmentScores:
-    """The scores of labels from counts (3, S): correct, predicted and support."""
-    rows = zip(cells.names, *counts.tolist(), strict=True)
+def scores_of(cells: Cells, right: Ints, pred: Listed, true: Listed) -> SegmentScores:
+    """The scores of labels, from the states of the right segments, and all predicted and true segments."""
+    counts = (np.bincount(states, minlength=len(cells.names)).tolist() for states in (right, pred[2], true[2]))
+    rows = zip(cells.names, *counts, strict=True)
     return total_of({name: Score(*row) for name, *row in rows if any(row)})
 
 
 def edit_scores(cells: Cells, ignore: Iterable[Any]) -> list[float]:
     """The edit score of each sequence."""
-    true, pred = listed_segments(cells, codes_of(cells, ignore))
+    true, pred = listed_segments(cells, ignore)
     return [_edit(one[2].tolist(), other[2].tolist()) for one, other in zip(true, pred, strict=True)]
 
 
@@ -116,6 +114,10 @@ def _edit(one: list[int], other: list[int]) -> float:
 
 def distance(one: Sequence[Any], other: Sequence[Any]) -> int:
     """The Levenshtein distance: the least number of insertions, deletions and substitutions."""
+    begin = _equal(one, other)
+    one, other = one[begin:], other[begin:]
+    stop = _equal(one[::-1], other[::-1])
+    one, other = one[: len(one) - stop], other[: len(other) - stop]
     row = np.arange(len(other) + 1)
     symbols, places = np.array(other, dtype=np.int64), np.arange(len(other) + 1)
     for n, symbol in enumerate(one, start=1):
@@ -124,17 +126,10 @@ def distance(one: Sequence[Any], other: Sequence[Any]) -> int:
     return int(row[-1])
 
 
-def matched_by_overlap(true: Listed, pred: Listed, overlap: float) -> NDArray[np.bool_]:
-    """Which predicted segments are right; see :func:`overlap_scores`."""
-    right = np.zeros(pred[0].size, dtype=bool)
-    taken = np.zeros(true[0].size, dtype=bool)
-    for k, (start, stop, state) in enumerate(zip(*pred, strict=True)):
-        common = np.minimum(true[1], stop) - np.maximum(true[0], start)
-        share = np.where(true[2] == state, common / (np.maximum(true[1], stop) - np.minimum(true[0], start)), 0)
-        best = int(share.argmax()) if share.size else -1
-        if best >= 0 and share[best] >= overlap and not taken[best]:
-            right[k] = taken[best] = True
-    return right
+def _equal(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """The number of first elements that are equal."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def matched_within(one: Sequence[list[int]], other: Sequence[list[int]], tolerance: int) -> int:
@@ -152,19 +147,27 @@ def matched_within(one: Sequence[list[int]], other: Sequence[list[int]], toleran
     return matched
 
 
-def listed_segments(cells: Cells, skipped: Ints) -> tuple[list[Listed], list[Listed]]:
-    """The segments of each sequence of both sides, without those of the skipped states; steps count from 0."""
-    first = np.append(0, cells.stops[:-1])
+def both_segments(cells: Cells, ignore: Iterable[Any]) -> tuple[Listed, Listed]:
+    """The true and the predicted segments of all sequences end to end, without those of the ignored labels."""
+    skipped = codes_of(cells, ignore)
     sides = []
     for states, ends in ((cells.true, cells.true_ends), (cells.pred, cells.pred_ends)):
         stop = np.flatnonzero(ends) + 1
         start = np.append(0, stop[:-1])[: stop.size]
-        state = states[start]
-        kept = ~np.isin(state, skipped)
-        start, stop, state = start[kept], stop[kept], state[kept]
-        cuts = np.searchsorted(start, cells.stops)[:-1]
-        parts = (np.split(array, cuts) for array in (start, stop, state))
-        sides.append([(a - o, b - o, c) for a, b, c, o in zip(*parts, first, strict=True)] if first.size else [])
+        kept = ~np.isin(states[start], skipped)
+        sides.append((start[kept], stop[kept], states[start][kept]))
+    return sides[0], sides[1]
+
+
+def listed_segments(cells: Cells, ignore: Iterable[Any]) -> tuple[list[Listed], list[Listed]]:
+    """The segments of each sequence of both sides, without those of the ignored labels; steps count from 0."""
+    firsts = np.append(0, cells.stops[:-1])[: cells.stops.size]
+    sides: list[list[Listed]] = []
+    for start, stop, state in both_segments(cells, ignore):
+        cuts = [0, *np.searchsorted(start, cells.stops).tolist()]
+        slices = [slice(a, b) for a, b in pairwise(cuts)]
+        own = zip(slices, firsts, strict=True)
+        sides.append([(start[at] - first, stop[at] - first, state[at]) for at, first in own])
     return sides[0], sides[1]
 
 

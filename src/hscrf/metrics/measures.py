@@ -8,11 +8,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Ints
+from hscrf.arrays import Ints, whole_number
 from hscrf.metrics.cells import Cells, cells_of, chosen_level, known_cells, level_names, mean_of, pairs_of
 from hscrf.metrics.matching import (
-    check_tolerance,
-    score_boundaries,
+    codes_of,
+    count_boundaries,
     score_segments,
     score_tolerant,
     warn_of_single_steps,
@@ -181,7 +181,7 @@ def segment_scores(
     >>> round(segment_scores(truth, guess, "phrase", tolerance=1).recall, 3)
     0.667
     """
-    check_tolerance(tolerance)
+    whole_number(tolerance, "tolerance", least=0)
     pairs = pairs_of(y_true, y_pred, scheme)
     chosen = chosen_level(pairs, level)
     warn_of_single_steps(pairs, chosen)
@@ -232,9 +232,10 @@ def boundary_f1(
     >>> boundary_f1(truth, guess, "phrase"), boundary_f1(truth, guess, "phrase", tolerance=1)
     (0.0, 1.0)
     """
-    check_tolerance(tolerance)
+    whole_number(tolerance, "tolerance", least=0)
     pairs = pairs_of(y_true, y_pred, scheme)
-    return score_boundaries(known_cells(pairs, chosen_level(pairs, level)), tolerance)
+    matched, total = count_boundaries(known_cells(pairs, chosen_level(pairs, level)), tolerance)
+    return 2 * matched / total if total else 1.0
 
 
 def exact_match(
@@ -278,13 +279,11 @@ def step_accuracy(cells: Cells) -> float:
     return mean_of((cells.true == cells.pred)[known])
 
 
-def tag_accuracy(cells: Cells, outside: Iterable[Any] = ("O",)) -> float:
-    """Share of the steps whose BIO tag is right: the state, and whether a segment begins; ``outside`` has no begin."""
-    begins = []
-    for ends in (cells.true_ends, cells.pred_ends):
-        begins.append(np.append(1, ends[:-1]) == 1)
-    no_prefix = np.isin(cells.true, [cells.names.index(name) for name in outside if name in cells.names])
-    return mean_of((cells.true == cells.pred) & (no_prefix | (begins[0] == begins[1])))
+def right_tags(cells: Cells) -> NDArray[np.bool_]:
+    """Which steps have the right BIO tag: the right state, and except for O a segment that begins in both or none."""
+    begins, others = (np.append(1, ends[:-1]) == 1 for ends in (cells.true_ends, cells.pred_ends))
+    found: NDArray[np.bool_] = np.isin(cells.true, codes_of(cells, ("O",))) | (begins == others)
+    return found & (cells.true == cells.pred)
 
 
 def right_sequences(cells: Cells) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hscrf.arrays import Floats, Ints
+from hscrf.arrays import Floats, Ints, whole_number
 from hscrf.errors import a_type, several
 from hscrf.inference.posterior import Marginals
 from hscrf.labels.given import given_labels
@@ -17,7 +17,7 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.schemes import schemes_in
 from hscrf.labels.scoring import labels_to_score
 from hscrf.metrics.cells import cells_of, chosen_level, is_known, pairs_of
-from hscrf.metrics.matching import codes_of, listed_segments
+from hscrf.metrics.matching import listed_segments
 from hscrf.topology import Topology
 
 
@@ -46,10 +46,10 @@ class Calibration:
         Means over all predictions.
     """
 
-    edges: Floats  # (bins + 1,), from 0 to 1
-    counts: Ints  # (bins,) predictions
-    confidence: Floats  # (bins,) their mean probability
-    accuracy: Floats  # (bins,) the share of them that is right
+    edges: Floats
+    counts: Ints
+    confidence: Floats
+    accuracy: Floats
 
     @property
     def total(self) -> int:
@@ -124,13 +124,12 @@ def calibration(
     >>> abs(curve.error - (1 - curve.mean_confidence)) < 1e-12
     True
     """
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
-        raise ValueError(f"bins is {bins!r}; expected a whole number of at least 1")
+    bins = whole_number(bins, "bins", least=1)
     if predicted and isinstance(predicted[0], Marginals):
         chance, right = _of_steps(y_true, predicted, level, ignore, scheme)
     else:
         chance, right = _of_segments(y_true, predicted, level, ignore, scheme)
-    return binned(chance, right, int(bins))
+    return binned(chance, right, bins)
 
 
 def expected_calibration_error(
@@ -197,20 +196,17 @@ def _of_steps(
 
 def _truth(y_true: Any, lengths: Sequence[int], level: str, names: Sequence[Any], scheme: Any) -> list[Labels]:
     """The truth of all sequences as Labels that have the level."""
-    given = given_labels(y_true, (level,) if not _several(y_true) else (), "y_true")
+    named = any(isinstance(y, dict | Labels) for y in y_true)  # labels that name their levels
+    given = given_labels(y_true, () if named else (level,), "y_true")
     if len(given) != len(lengths):
         raise ValueError(f"y_true has {several(len(given), 'sequence')} but predicted has {len(lengths)}")
     topology = Topology({level: names}, max_duration={level: None})
-    own = [y if isinstance(y, Labels) or y is None else _only(y, level) for y in given]
+    own = [y if isinstance(y, Labels) or y is None else _at_level(y, level) for y in given]
     return labels_to_score(own, lengths, topology, schemes_in(own, scheme, topology), "y_true")
 
 
-def _several(y_true: Any) -> bool:
-    return any(isinstance(y, dict | Labels) for y in y_true)
-
-
-def _only(y: Any, level: str) -> Any:
-    """The labels of one level of a dict by level."""
+def _at_level(y: Any, level: str) -> Any:
+    """Labels as a dict that has this level only."""
     if isinstance(y, dict):
         if level not in y:
             raise ValueError(f"y_true has no level {level!r}, only {', '.join(map(repr, y))}")
@@ -249,7 +245,7 @@ def _of_segments(
         if not is_known(pair[0], chosen):
             continue
         cells = cells_of([pair], chosen)
-        (true,), _ = listed_segments(cells, codes_of(cells, ()))
+        (true,), _ = listed_segments(cells, ())
         known = {(i, j, cells.names[s]) for i, j, s in zip(*(array.tolist() for array in true), strict=True)}
         for segment in guess.confidence(chosen):
             if segment.state not in ignore:

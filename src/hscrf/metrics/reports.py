@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, overload
 
-import numpy as np
-
 from hscrf.errors import several
-from hscrf.metrics.cells import Pairs, cells_of, is_known, known_cells, level_names, pairs_of, unzip
-from hscrf.metrics.matching import edit_scores, score_boundaries, score_overlaps, score_segments
-from hscrf.metrics.measures import exact_match, joint_accuracy, step_accuracy, tag_accuracy
-from hscrf.metrics.scores import Score, SegmentScores
-from hscrf.metrics.segmentation import OVERLAPS, class_mean
+from hscrf.metrics.cells import level_names, pairs_of
+from hscrf.metrics.counts import count_all, report_of
 
 UNSCORED = "(no sequence is fully labelled: segments are not scored)"
 SINGLE = "(every segment has one step: segment F1 is the accuracy of steps)"
@@ -107,88 +102,21 @@ def report(
     all levels right: 0.667 of 3 steps, 0.000 of 1 sequence
     """
     pairs = pairs_of(y_true, y_pred, scheme)
-    names = level_names(pairs)
-    skipped = tuple(ignore)  # an iterator is read once
-    levels = {name: _level_report(pairs, name, skipped, tolerance) for name in names}
-    whole = [pair for pair in pairs if all(is_known(pair[0], name) for name in names)]
-    result = {
-        "levels": levels,
-        "joint_accuracy": _number(joint_accuracy(*unzip(pairs))),
-        "exact_match": _number(exact_match(*unzip(whole))),
-        "steps": _jointly_known(pairs, names),
-        "sequences": len(whole),
-    }
+    result = report_of(count_all(pairs, tolerance, ignore), level_names(pairs))
     return result if output_dict else report_text(result, len(pairs), digits)
-
-
-def _level_report(pairs: Pairs, level: str, ignore: tuple[Any, ...], tolerance: int) -> dict[str, Any]:
-    """The measures of one level as plain numbers, None where they are not defined."""
-    cells = cells_of(pairs, level)
-    known = [pair for pair in pairs if is_known(pair[0], level)]
-    inside = known_cells(known, level)
-    scores = score_segments(inside, ignore)
-    unit = all(labels.ends[labels.topology.level(level)].all() for pair in known for labels in pair)
-    return {
-        "accuracy": _number(step_accuracy(cells)),
-        "class_accuracy": rounded(_number(class_mean(cells))),
-        "steps": int((cells.true >= 0).sum()),
-        "sequences": len(known),
-        **segment_numbers(scores),
-        "tag_accuracy": None if unit else _number(tag_accuracy(inside)),
-        "boundary_f1": None if unit else score_boundaries(inside, tolerance),
-        "overlap_f1": None if unit else {whole_percent(k): score_overlaps(inside, k, ignore).f1 for k in OVERLAPS},
-        "edit_score": None if unit else rounded(_number(_mean(edit_scores(inside, ignore)))),
-    }
-
-
-def segment_numbers(scores: SegmentScores) -> dict[str, Any]:
-    """Micro and macro averages and the scores of labels as plain numbers."""
-    means = {"precision": scores.macro_precision, "recall": scores.macro_recall, "f1": scores.macro_f1}
-    macro = {name: rounded(value) for name, value in means.items()}
-    return {
-        "segments": Score.to_dict(scores),
-        "macro": macro,
-        "per_label": {str(name): score.to_dict() for name, score in scores.per_label.items()},
-    }
-
-
-def rounded(mean: float | None) -> float | None:
-    """A mean rounded, because its last digits depend on the order of summation."""
-    return None if mean is None else round(mean, 12)
-
-
-def whole_percent(share: float) -> str:
-    """A share as a whole number of percent."""
-    return f"{100 * share:.0f}"
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
-
-
-def _jointly_known(pairs: Pairs, names: list[str]) -> int:
-    """The number of steps that are known at all levels."""
-    rows = ([one.states[one.topology.level(name)] for name in names] for one, _ in pairs)
-    return sum(int((np.array(states) >= 0).all(axis=0).sum()) for states in rows)
-
-
-def _number(value: float) -> float | None:
-    """A number for JSON: None for nan."""
-    return None if np.isnan(value) else value
 
 
 def report_text(result: dict[str, Any], total: int, digits: int = 3) -> str:
     """The numbers of a report as text; ``total`` is the number of sequences."""
     blocks = [_level_text(name, numbers, total, digits) for name, numbers in result["levels"].items()]
     joint, exact = (_digits(result[key], digits) for key in ("joint_accuracy", "exact_match"))
-    last = (
-        f"all levels right: {joint} of {result['steps']} steps, {exact} of {several(result['sequences'], 'sequence')}"
-    )
+    steps, sequences = several(result["steps"], "step"), several(result["sequences"], "sequence")
+    last = f"all levels right: {joint} of {steps}, {exact} of {sequences}"
     return "\n\n".join([*blocks, last])
 
 
 def _level_text(name: str, numbers: dict[str, Any], total: int, digits: int) -> str:
-    lines = [f"{name}: accuracy {_digits(numbers['accuracy'], digits)} of {numbers['steps']} steps"]
+    lines = [f"{name}: accuracy {_digits(numbers['accuracy'], digits)} of {several(numbers['steps'], 'step')}"]
     if numbers["tag_accuracy"] is not None:
         lines[0] += f" (states; {_digits(numbers['tag_accuracy'], digits)} of the BIO tags, as conlleval counts)"
     if total and not numbers["sequences"]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, whole_number
 from hscrf.metrics.cells import Pairs, chosen_level, is_known, level_names, pairs_of, unzip
 from hscrf.metrics.measures import accuracy, boundary_f1, exact_match, joint_accuracy, segment_scores
 from hscrf.metrics.segmentation import edit_score, mean_class_accuracy, overlap_scores
@@ -169,8 +169,7 @@ def scorer(
     level = named if colon else level
     if measure not in known:
         raise ValueError(f"measure is {measure!r}; expected one of {', '.join(map(repr, known))}")
-    if tolerance < 0:
-        raise ValueError(f"tolerance is {tolerance}; expected a number of steps, 0 or more")
+    whole_number(tolerance, "tolerance", least=0)
     if measure == "log_likelihood" and level is not None:
         raise ValueError(f"level is {level!r}, but the log-likelihood is that of all levels; hide others in the labels")
     return ModelScorer(measure, level, tuple(ignore), tolerance, floor)

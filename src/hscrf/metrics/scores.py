@@ -34,9 +34,9 @@ class Score:
     (0.5, 0.667, 0.571)
     """
 
-    correct: int  # found with the right start, stop and state
+    correct: int
     predicted: int
-    support: int  # in the truth
+    support: int
 
     @property
     def precision(self) -> float:

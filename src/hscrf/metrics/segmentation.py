@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.metrics.cells import Cells, cells_of, chosen_level, known_cells, pairs_of
+from hscrf.arrays import Ints
+from hscrf.metrics.cells import Cells, cells_of, chosen_level, known_cells, mean_of, pairs_of
 from hscrf.metrics.matching import edit_scores, score_overlaps, warn_of_single_steps
 from hscrf.metrics.scores import SegmentScores
 
@@ -120,8 +121,7 @@ def edit_score(
     0.5
     """
     pairs = pairs_of(y_true, y_pred, scheme)
-    scores = edit_scores(known_cells(pairs, chosen_level(pairs, level)), ignore)
-    return float(np.mean(scores)) if scores else float("nan")
+    return mean_of(np.array(edit_scores(known_cells(pairs, chosen_level(pairs, level)), ignore)))
 
 
 def mean_class_accuracy(
@@ -156,13 +156,12 @@ def mean_class_accuracy(
     0.5
     """
     pairs = pairs_of(y_true, y_pred, scheme)
-    return class_mean(cells_of(pairs, chosen_level(pairs, level)))
+    total, right = class_counts(cells_of(pairs, chosen_level(pairs, level)))
+    return mean_of(right[total > 0] / total[total > 0])
 
 
-def class_mean(cells: Cells) -> float:
-    """The mean over true classes of the share of their steps that are right."""
-    known = cells.true >= 0
-    size = len(cells.names)
-    total = np.bincount(cells.true[known], minlength=size)
-    right = np.bincount(cells.true[known & (cells.true == cells.pred)], minlength=size)
-    return float((right[total > 0] / total[total > 0]).mean()) if total.any() else float("nan")
+def class_counts(cells: Cells) -> tuple[Ints, Ints]:
+    """The known steps (S,) of each true class, and those of them that are right."""
+    steps = (cells.true[(cells.true >= 0) & which] for which in (True, cells.true == cells.pred))
+    total, right = (np.bincount(states, minlength=len(cells.names)) for states in steps)
+    return total, right

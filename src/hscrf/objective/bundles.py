@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from hscrf.objective.chunk import Chunk
 from hscrf.objective.scorer import Scorer
 from hscrf.observations.packed import Observations
 from hscrf.potentials import Key
+
+if TYPE_CHECKING:
+    from hscrf.objective.sharded import Shard
 
 Explained = Callable[[Callable[[], Floats], Ints], AbstractContextManager[None]]
 Moves = Sequence[tuple[Floats, Sequence[float]]]
@@ -39,12 +42,12 @@ class Bundle:
     def loss(self, base: Floats, factors: Floats) -> tuple[float, dict[Key, Floats]]:
         """Return the loss, and the part of its gradient that ``move`` needs."""
         with self.explained(lambda: self._weights(base, factors), self.which):
-            return self.chunk.surplus(base, factors.tolist())
+            return self.chunk.loss_and_counts(base, factors.tolist())
 
     def mistakes(self, base: Floats, factors: Floats) -> tuple[float, dict[Key, Floats] | None]:
         """Return the margin of the best labels over the true ones, and the data for ``move``; None if no mistake."""
         with self.explained(lambda: self._weights(base, factors), self.which):
-            return self.chunk.best_surplus(base, factors.tolist())
+            return self.chunk.mistake_counts(base, factors.tolist())
 
     def move(self, found: dict[Key, Floats], moves: Moves) -> None:
         """Add the gradient to each vector, times its factors."""
@@ -64,7 +67,7 @@ class Bundles(Sequence[Bundle]):
     all bundles are kept, otherwise those of the shard that was used last. ``spans`` gives the bundles of each shard.
     """
 
-    def __init__(self, shards: Sequence[Any], order: Ints, size: int, explained: Explained, stays: bool) -> None:
+    def __init__(self, shards: Sequence[Shard], order: Ints, size: int, explained: Explained, stays: bool) -> None:
         self.shards, self.explained, self.stays = shards, explained, stays
         self.size = size
         self.orders = by_shard(shards, order)
@@ -101,7 +104,7 @@ class Bundles(Sequence[Bundle]):
         return self.made[home][k - self.starts[home]]
 
 
-def by_shard(shards: Sequence[Any], order: Ints) -> list[Ints]:
+def by_shard(shards: Sequence[Shard], order: Ints) -> list[Ints]:
     """The numbers of sequences that lie in each shard, in the order given."""
     homes = np.searchsorted([shard.first for shard in shards], order, side="right") - 1
     grouped = np.argsort(homes, kind="stable")

@@ -12,8 +12,8 @@ from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
 from hscrf.fillers import expanded, shown, summed
-from hscrf.labels.events import events
-from hscrf.labels.packed import Known
+from hscrf.labels.events import event_cells
+from hscrf.labels.packed import PackedLabels
 from hscrf.objective.margin import Costs, add_costs, costs_of_steps, hidden_costs
 from hscrf.objective.scorer import Scorer
 from hscrf.observations.packed import Observations
@@ -26,10 +26,10 @@ SHARPNESS = 4  # power of posteriors, by which soft errors are shared out
 class Chunk:
     """Packed observations of some sequences, their labels, and a weight for each.
 
-    The labels are complete (``Known``) or partial (``Evidence``: closed, packed), both of the engine's hidden states
-    (:mod:`hscrf.fillers`). ``evaluate`` gives the weighted sum
-    of log Z(free) - log Z(labels) and its gradient: the transpose of the scores applied to (expected counts - counts
-    of the labels). Complete labels need no inference for their own term.
+    The labels are complete (``PackedLabels``) or partial (``Evidence``: closed, packed). Both are of the engine's
+    hidden states (:mod:`hscrf.fillers`). ``evaluate`` gives the weighted sum of log Z(free) - log Z(labels) and its
+    gradient: the transpose of the scores applied to (expected counts - counts of the labels). Complete labels need no
+    inference for their own term.
 
     With ``costs`` of wrong states it is the softmax-margin loss (Gimpel and Smith 2010). Each configuration in Z(free)
     is multiplied by exp(cost) of its wrong states, so the labels must outscore it by its cost.
@@ -42,7 +42,7 @@ class Chunk:
         self,
         scorer: Scorer,
         observations: Observations,
-        labels: Known | Evidence,
+        labels: PackedLabels | Evidence,
         weights: Floats | None = None,
         costs: Costs | None = None,
         free: Batch | None = None,
@@ -65,13 +65,13 @@ class Chunk:
 
     @property
     def observed(self) -> LabelCounts:
-        """The counts of complete labels, made once; ``cached_property`` lets threads wait before Python 3.12."""
+        """The counts of complete labels, made once: before Python 3.12, ``cached_property`` blocks threads."""
         if self._observed is None:
-            assert isinstance(self.labels, Known)
+            assert isinstance(self.labels, PackedLabels)
             self._observed = self._counts_of(self.labels)
         return self._observed
 
-    def _counts_of(self, known: Known) -> LabelCounts:
+    def _counts_of(self, known: PackedLabels) -> LabelCounts:
         shapes = self.scorer.shapes(self.observations.steps)
         return LabelCounts(expanded(self.scorer.topology), shapes, known, self.weights)
 
@@ -89,11 +89,13 @@ class Chunk:
 
     def add_to(self, gradient: Floats, weights: Floats) -> float:
         """The loss at these weights; its gradient is added to the array given."""
-        loss, counts = self.surplus(weights)
+        loss, counts = self.loss_and_counts(weights)
         self.scorer.pull(counts, self.observations, gradient)
         return loss
 
-    def surplus(self, weights: Floats, factors: Sequence[float] | None = None) -> tuple[float, dict[Key, Floats]]:
+    def loss_and_counts(
+        self, weights: Floats, factors: Sequence[float] | None = None
+    ) -> tuple[float, dict[Key, Floats]]:
         """The loss, and expected counts minus those of the labels; ``factors`` multiply the weights of each block."""
         values = self._values(weights, factors)
         result = self.free.expectations(values, self.weights)
@@ -129,7 +131,7 @@ class Chunk:
 
     def _right(self, shares: Floats, d: int) -> Floats:
         """The share (N,) of the allowed states of a level in the shares (N, S) of all states."""
-        if isinstance(self.labels, Known):
+        if isinstance(self.labels, PackedLabels):
             return shares[np.arange(len(shares)), shown(self.scorer.topology, self.labels.states)[d]]
         allowed = self.labels.allowed[d]
         if allowed is None:
@@ -140,7 +142,7 @@ class Chunk:
         """The share (N,) that a guess by the posterior of an end of level d (N,) gives to the labelled end."""
         ends, on = ending.clip(0, 1) ** SHARPNESS, (1 - ending).clip(0, 1) ** SHARPNESS
         share = ends / (ends + on)
-        if isinstance(self.labels, Known):
+        if isinstance(self.labels, PackedLabels):
             return np.where(self.labels.ends[d] == 1, share, 1 - share)
         may_end, may_go_on = self.labels.may_end[d], self.labels.may_go_on[d]
         return np.where(may_end & may_go_on, 1.0, np.where(may_end, share, 1 - share))
@@ -151,19 +153,19 @@ class Chunk:
         With costs the best are those whose score and cost are best, and the distance includes the costs.
         """
         gradient = np.zeros(self.scorer.size)
-        distance, counts = self.best_surplus(weights)
+        distance, counts = self.mistake_counts(weights)
         if counts is not None:
             self.scorer.pull(counts, self.observations, gradient)
         return distance, gradient
 
-    def best_surplus(
+    def mistake_counts(
         self, weights: Floats, factors: Sequence[float] | None = None
     ) -> tuple[float, dict[Key, Floats] | None]:
-        """That distance, and the counts of the best minus those of the labels; None if they are the same."""
+        """The same margin, and the counts of the best minus those of the labels; None if they are the same."""
         values = self._values(weights, factors)
         best, distance = self._best(self.free, values)
         if self.bound is None:
-            assert isinstance(self.labels, Known)
+            assert isinstance(self.labels, PackedLabels)
             right = self.labels
         else:
             right, score = self._best(self.bound, values)
@@ -175,11 +177,11 @@ class Chunk:
         truth.add_to(counts, -1.0)
         return distance - (truth.score(values) if self.bound is None else score), counts
 
-    def _best(self, batch: Batch, values: dict[Key, Floats]) -> tuple[Known, float]:
+    def _best(self, batch: Batch, values: dict[Key, Floats]) -> tuple[PackedLabels, float]:
         """The best configurations, and the weighted sum of their scores."""
         states, ends, score = batch.best(values)
         self._check(score)
-        return Known(states, ends, self.observations.offsets), self._total(score)
+        return PackedLabels(states, ends, self.observations.offsets), self._total(score)
 
     def _total(self, log_z: Floats) -> float:
         return float(log_z.sum() if self.weights is None else self.weights @ log_z)
@@ -199,12 +201,16 @@ class LabelCounts:
     """
 
     def __init__(
-        self, topology: Topology, shapes: Mapping[Key, tuple[int, ...]], known: Known, weights: Floats | None = None
+        self,
+        topology: Topology,
+        shapes: Mapping[Key, tuple[int, ...]],
+        known: PackedLabels,
+        weights: Floats | None = None,
     ) -> None:
         each = None if weights is None else np.repeat(weights, np.diff(known.offsets))
         self.cells: dict[Key, tuple[Ints, Floats]] = {}
         for key, shape in shapes.items():
-            cells, steps = events(topology, shapes, known, key)
+            cells, steps = event_cells(topology, shapes, known, key)
             amounts = np.ones(len(cells)) if each is None else each[steps]
             if key[0] in ("duration", "tail") or (key[0] in FAMILY and shape[0] == 1):  # the same cell at many steps
                 totals = np.bincount(cells, amounts).astype(np.float64)

@@ -9,15 +9,11 @@ import numpy as np
 from hscrf.arrays import Floats
 from hscrf.engine import Evidence
 from hscrf.fillers import spread
-from hscrf.labels.packed import Known
+from hscrf.labels.packed import PackedLabels
 from hscrf.potentials import Key
 from hscrf.topology import Topology
 
-Costs = Mapping[
-    int, Floats
-]  # by level index: (S, S), of each state in the place of the right one; zero on the diagonal
-
-
+Costs = Mapping[int, Floats]  # by level index: (S, S), a state in the place of the right one; zero on the diagonal
 Margin = float | Mapping[str, float | Mapping[str, float]]
 
 
@@ -46,12 +42,12 @@ def hidden_costs(topology: Topology, d: int, costs: Floats) -> Floats:
     return spread(topology, "token", d, spread(topology, "token", d, costs).T).T
 
 
-def costs_of_steps(costs: Costs, labels: Known | Evidence) -> dict[int, Floats]:
+def costs_of_steps(costs: Costs, labels: PackedLabels | Evidence) -> dict[int, Floats]:
     """The cost (N, S) of each state at each step of packed labels, by level; none where all states are right.
 
-    Where a set of states is right, another costs what it costs in the place of the one it resembles most.
+    Where several states are right, the cost of another one is the lowest of its costs in the place of these.
     """
-    if isinstance(labels, Known):
+    if isinstance(labels, PackedLabels):
         return {d: table[labels.states[d]] for d, table in costs.items()}
     found = {}
     for d, table in costs.items():
@@ -65,6 +61,6 @@ def costs_of_steps(costs: Costs, labels: Known | Evidence) -> dict[int, Floats]:
 
 
 def add_costs(values: dict[Key, Floats], costs: Mapping[int, Floats]) -> None:
-    """Add costs (N, S) to the token scores. Those of the labels stay as they are, for what is right costs nothing."""
+    """Add costs (N, S) to the token scores. Right states cost nothing, so the scores of the labels do not change."""
     for d, cost in costs.items():
         values["token", d] = values["token", d] + cost if ("token", d) in values else cost

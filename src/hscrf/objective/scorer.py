@@ -81,7 +81,7 @@ class Scorer:
         return {key: pulled(self.topology, *key, table) for key, table in counts.items()}
 
     def move(self, counts: Counts, observations: Observations, *moves: tuple[Floats, Sequence[float]]) -> None:
-        """The same for one or two vectors; the part of each block is multiplied by its factor."""
+        """Add the gradient, as ``pull`` does, to one or two vectors, times a factor for each block."""
         counts = self._pulled(counts)
         for k, (block, piece) in enumerate(zip(self.blocks, self.slices, strict=True)):
             targets = [part for vector, factors in moves for part in (vector[piece], factors[k])]

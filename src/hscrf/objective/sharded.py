@@ -70,10 +70,10 @@ class ShardedLoss:
     shards and chunks depend on the data alone, and are added in a fixed order.
     """
 
-    def __init__(self, scorer: Scorer, shards: Sequence[Any], workers: Workers | None = None) -> None:
+    def __init__(self, scorer: Scorer, shards: Sequence[Shard], workers: Workers | None = None) -> None:
         self.scorer = scorer
         self.size = scorer.size
-        self.shards = shards
+        self.shards: Sequence[Any] = shards  # other stores give them more methods
         self.workers = workers or Workers()
         self.n_parts = sum(map(len, shards))
         self.stays = False  # whether the shards stay in memory
@@ -96,7 +96,7 @@ class ShardedLoss:
         """How many labels of each sequence are wrong (see ``Chunk``), in the place of its number; 0 in all others."""
         found = np.zeros(self.n_parts)
 
-        def of_chunk(pair: tuple[Any, Any]) -> None:
+        def of_chunk(pair: tuple[Shard, Any]) -> None:
             shard, item = pair
             which, chunk = shard.chunk(item)
             with self.explained(weights, which):
@@ -121,7 +121,7 @@ class ShardedLoss:
             found.append((self.over(others), self.over(own)))
         return found
 
-    def _subsets(self, which: Ints) -> list[Any]:
+    def _subsets(self, which: Ints) -> list[Shard]:
         """Shards of some sequences."""
         return [shard.subset(own) for shard, own in self._by_shard(np.sort(which))]
 
@@ -132,7 +132,7 @@ class ShardedLoss:
         found = [shard.subset(own) for shard in self.shards if (own := shard.complete).size]
         return self.over(found) if found else None
 
-    def over(self: Self, shards: Sequence[Any]) -> Self:
+    def over(self: Self, shards: Sequence[Shard]) -> Self:
         """The same over other shards of the same data."""
         found = object.__new__(type(self))
         found.__dict__.update(self.__dict__, shards=shards)
@@ -179,7 +179,7 @@ class ShardedLoss:
         return total, gradient
 
     def _sum(self, weights: Floats, shards: Sequence[Sequence[Any]]) -> tuple[float, Floats]:
-        def add(pair: tuple[Any, Any], gradient: Floats) -> float:
+        def add(pair: tuple[Shard, Any], gradient: Floats) -> float:
             shard, item = pair
             which, chunk = shard.chunk(item)
             with self.explained(weights, which):
@@ -191,7 +191,7 @@ class ShardedLoss:
         for shard, own in self._by_shard(np.asarray(which)):
             yield from shard.some(own)
 
-    def _by_shard(self, which: Ints) -> Iterator[tuple[Any, Ints]]:
+    def _by_shard(self, which: Ints) -> Iterator[tuple[Shard, Ints]]:
         """The shards that hold some of the sequences, in the given order, and the sequences in each."""
         if len(self.shards) == 1:
             yield self.shards[0], which
@@ -201,7 +201,7 @@ class ShardedLoss:
         for home in dict.fromkeys(homes.tolist()):
             yield self.shards[home], which[homes == home]
 
-    def _shard_of(self, n: int) -> Any:
+    def _shard_of(self, n: int) -> Shard:
         return next(shard for shard, _ in self._by_shard(np.array([n])))
 
     @contextmanager

@@ -8,8 +8,6 @@ same norms. The iterates are those of all weights, in vectors of a third of the 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hscrf.arrays import Floats, Ints
@@ -62,7 +60,7 @@ class Tied:
         some = vector if self.among is None else vector[self.among]
         return np.bincount(self.sets, some, self.size) / self.count
 
-    def penalty(self, values: Any, power: float) -> Any:
+    def penalty(self, values: float | Floats, power: float) -> float | Floats:
         """A penalty of all weights, equal within sets, as one of sets: times sqrt(k) ** power."""
         if np.ndim(values):
             values, each = np.empty(self.size), values

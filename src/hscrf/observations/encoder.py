@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints
 from hscrf.errors import several
 from hscrf.observations.columns import INDICATOR, Rows, Table, percent, read_rows, shortened_list, unnamed
-from hscrf.observations.hashing import hash_names
-from hscrf.observations.lookup import Lookup
+from hscrf.observations.lookup import Lookup, hash_names
 from hscrf.observations.moments import Moments
 from hscrf.observations.packed import Observations, Sparse, of_columns, of_names
 from hscrf.observations.readers import (

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints, ranges
-from hscrf.observations.kernels import (
-    divide_entries,
-    gather_counts,
-    list_pairs,
-    pull_frequent,
-    pull_pairs,
-    pull_rows,
-    pull_rows_twice,
-    score_frequent,
-    score_pairs,
-    score_rows,
-    spread_weights,
-)
+from hscrf.observations.kernels import kernels
 
 MANY = 16  # features for each entry; with more, only the features that occur are counted
 OFTEN = 6  # entries from which on a feature is a frequent one
 SPARSE = 8  # a single pair takes as long as this many cells of a table
 LARGEST = 1 << 20  # numbers in a table of weights of frequent features
 SHARD = 1 << 19  # steps of a shard, about half a million
+Found = TypeVar("Found")
 Pairs = tuple[Ints, NDArray[np.int32]]  # where the pairs of each feature begin (features + 1,), and their cells
 
 
@@ -89,23 +78,23 @@ class Sparse:
             listed={},
         )
         out = (found.begin, found.found, found.rare, found.rows, found.data)
-        divide_entries(self.indptr, self.indices, self.data, places, *out)
+        kernels.divide_entries(self.indptr, self.indices, self.data, places, *out)
         return found
 
     def add_scores(self, pairs: Pairs, weights: Floats, out: Floats, factor: float = 1.0) -> None:
         """Add to out (N, cells) the scores of the features of each step, times a factor."""
-        score_rows(self.indptr, self.indices, self.data, *pairs, weights, factor, out)
+        kernels.score_rows(self.indptr, self.indices, self.data, *pairs, weights, factor, out)
 
     def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
         """Transpose of ``add_scores``: add the gradient of counts (N, cells) for each weight, times a factor."""
-        pull_rows(self.indptr, self.indices, self.data, *pairs, np.ascontiguousarray(counts), gradient, factor)
+        kernels.pull_rows(self.indptr, self.indices, self.data, *pairs, np.ascontiguousarray(counts), gradient, factor)
 
     def pull_twice(
         self, pairs: Pairs, counts: Floats, first: Floats, factor: float, second: Floats, other: float
     ) -> None:
         """``pull_counts`` into two vectors, each with a factor of its own, in one pass."""
         entries = self.indptr, self.indices, self.data
-        pull_rows_twice(*entries, *pairs, np.ascontiguousarray(counts), first, factor, second, other)
+        kernels.pull_rows_twice(*entries, *pairs, np.ascontiguousarray(counts), first, factor, second, other)
 
 
 @dataclass(frozen=True)
@@ -132,22 +121,24 @@ class Divided:
         """Add the scores of the features of each step, as :meth:`Sparse.add_scores` does."""
         (table, width), values = self._table(pairs, out.shape[1]), self.data[: self.found.size]
         if table.size:
-            spread_weights(self.names, *pairs, weights, factor, table, out.shape[1], width)
-            score_frequent(self.begin, self.found, values, self.names.size, table, width, out)
+            kernels.spread_weights(self.names, *pairs, weights, factor, table, out.shape[1], width)
+            kernels.score_frequent(self.begin, self.found, values, self.names.size, table, width, out)
         else:
-            score_rows(self.begin.astype(np.int64), self.names[self.found], values, *pairs, weights, factor, out)
-        score_pairs(*self._rare_pairs(pairs, out.shape[1]), weights, factor, out.reshape(-1))
+            entries = self.begin.astype(np.int64), self.names[self.found], values
+            kernels.score_rows(*entries, *pairs, weights, factor, out)
+        kernels.score_pairs(*self._rare_pairs(pairs, out.shape[1]), weights, factor, out.reshape(-1))
 
     def pull_counts(self, pairs: Pairs, counts: Floats, gradient: Floats, factor: float = 1.0) -> None:
         """Add the gradient of counts (N, cells), as :meth:`Sparse.pull_counts` does."""
         counts = np.ascontiguousarray(counts)
         (table, width), values = self._table(pairs, counts.shape[1]), self.data[: self.found.size]
         if table.size:
-            pull_frequent(self.begin, self.found, values, self.names.size, counts, table, width)
-            gather_counts(self.names, *pairs, table, counts.shape[1], width, gradient, factor)
+            kernels.pull_frequent(self.begin, self.found, values, self.names.size, counts, table, width)
+            kernels.gather_counts(self.names, *pairs, table, counts.shape[1], width, gradient, factor)
         else:
-            pull_rows(self.begin.astype(np.int64), self.names[self.found], values, *pairs, counts, gradient, factor)
-        pull_pairs(*self._rare_pairs(pairs, counts.shape[1]), counts.reshape(-1), gradient, factor)
+            entries = self.begin.astype(np.int64), self.names[self.found], values
+            kernels.pull_rows(*entries, *pairs, counts, gradient, factor)
+        kernels.pull_pairs(*self._rare_pairs(pairs, counts.shape[1]), counts.reshape(-1), gradient, factor)
 
     def squared(self) -> Divided:
         """The same features with the squares of their values."""
@@ -160,7 +151,7 @@ class Divided:
             size, data = count_pairs(self.rare, pairs[0]), self.data[self.found.size :]
             numbers, cells = np.empty((2, size), dtype=np.int32)
             values = np.empty(size if data.size else 0)
-            list_pairs(self.rare, self.rows, data, *pairs, width, numbers, cells, values)
+            kernels.list_pairs(self.rare, self.rows, data, *pairs, width, numbers, cells, values)
             return numbers, cells, values
 
         return self._kept("rare", pairs, found)
@@ -176,14 +167,15 @@ class Divided:
         dense = SPARSE * frequent > cells * self.names.size
         return np.empty(size if dense and size <= LARGEST else 0), width
 
-    def _kept(self, what: str, pairs: Pairs, find: Callable[[], Any]) -> Any:
+    def _kept(self, what: str, pairs: Pairs, find: Callable[[], Found]) -> Found:
         """What was found for pairs, found once if results are kept."""
         if self.listed is None:
             return find()
         key = what, id(pairs[1])
         if key not in self.listed:
             self.listed[key] = pairs, find()  # the pairs stay, and so does their id
-        return self.listed[key][1]
+        found: Found = self.listed[key][1]
+        return found
 
 
 def count_pairs(names: NDArray[np.int32], begins: Ints) -> int:
@@ -294,8 +286,8 @@ def entries_of(x: Sparse, steps: Ints) -> tuple[Ints, Ints]:
     return ranges(x.indptr[steps], counts), counts
 
 
-def shard_bounds(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """First sequence and end of each shard: as many sequences as have at most SHARD steps, or one that is longer.
+def shard_bounds(lengths: Sequence[int], most: int | None = None) -> list[tuple[int, int]]:
+    """First sequence and end of each shard: sequences of at most ``most`` steps (SHARD if None), or one that is longer.
 
     The same cut wherever the data are, in memory or on disk: sums over them have the same bits.
 
@@ -304,7 +296,7 @@ def shard_bounds(lengths: Sequence[int]) -> list[tuple[int, int]]:
     """
     bounds, begin, filled = [], 0, 0
     for n, length in enumerate(lengths):
-        if n > begin and filled + length > SHARD:
+        if n > begin and filled + length > (SHARD if most is None else most):
             bounds.append((begin, n))
             begin, filled = n, 0
         filled += length

@@ -26,8 +26,6 @@ KINDS = {
 
 def kind_of(X: Sequence[Any]) -> str:
     """The kind of observations, found from the first sequence: dicts, strings, dense (rows of columns), matrix."""
-    if not hasattr(X, "__len__"):
-        raise ValueError(f"X is {a_type(X)}, expected a list of sequences")
     check_several(X)
     if len(X) == 0:
         raise ValueError("X is empty, expected at least one sequence")
@@ -57,7 +55,7 @@ def kind_of(X: Sequence[Any]) -> str:
 
 def check_several(X: Any) -> None:
     """Raise for one sequence where a list of sequences is expected, as far as it can be told."""
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) or not hasattr(X, "__len__"):
         raise ValueError(f"X is {a_type(X)}, expected a list of sequences")
     rows = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"  # integers may be symbols
     if rows or hasattr(X, "columns") or hasattr(X, "tocsr"):
@@ -94,7 +92,7 @@ def offsets_of(X: Sequence[Any]) -> Ints:
 
 
 def begins_of(counts: Sequence[int] | Ints) -> Ints:
-    """Where each of some things begins that have these counts, and where the last ends."""
+    """Offsets from counts: where each item begins, and where the last one ends."""
     begins = np.zeros(len(counts) + 1, dtype=np.int64)
     begins[1:] = counts
     np.add.accumulate(begins, out=begins)
@@ -149,7 +147,7 @@ def pack_strings(
 ) -> tuple[NDArray[Any], Ints, Floats]:
     """``pack_items`` for strings in lists of lists, all in one go.
 
-    ``dtype`` is one of numpy's own: it fills an array of "q", the same to all appearances, a quarter more slowly.
+    ``dtype`` is a NumPy name such as "i8": filling an array of the equal type code "q" takes a quarter more time.
     """
     indptr = begins_of(list(map(len, steps)))
     try:
@@ -246,7 +244,7 @@ def cut_apart(lengths: Any, *stacks: tuple[str, Any]) -> list[Any]:
     return [None if value is None else _pieces(value, name, borders) for name, value in stacks]
 
 
-def _checked_lengths(lengths: Any) -> Any:
+def _checked_lengths(lengths: Any) -> NDArray[Any]:
     sizes = np.asarray(lengths)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not sizes.size or sizes.min() < 1:
         raise ValueError(f"lengths is {lengths!r}, expected the number of steps of each sequence")

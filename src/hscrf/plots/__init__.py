@@ -4,11 +4,13 @@ Colours run from dark to light and repeat with hatches, so states are distinct i
 readers. Matplotlib is imported by the functions that draw: ``pip install 'hscrf[plots]'``.
 """
 
+from hscrf.plots.accuracy import plot_confusion, plot_evidence_curve
 from hscrf.plots.calibration import plot_calibration
-from hscrf.plots.curves import plot_confusion, plot_durations, plot_evidence_curve, plot_penalties, plot_training
+from hscrf.plots.durations import plot_durations
 from hscrf.plots.segments import plot_segments
 from hscrf.plots.style import colours
 from hscrf.plots.topology import plot_topology
+from hscrf.plots.training import plot_penalties, plot_training
 from hscrf.plots.transitions import plot_transitions
 
 __all__ = [

@@ -12,7 +12,6 @@ from hscrf.arrays import Floats
 from hscrf.errors import a_type, several
 from hscrf.inference.verbs import Marginals
 from hscrf.labels.labels import Labels
-from hscrf.plots.curves import whole_ticks
 from hscrf.plots.style import (
     FONT,
     INK,
@@ -25,6 +24,7 @@ from hscrf.plots.style import (
     plain_text,
     state_style,
     text_width,
+    whole_ticks,
 )
 from hscrf.topology import Topology
 

@@ -68,7 +68,7 @@ def above(table: Floats, threshold: float) -> NDArray[np.bool_]:
 
 
 def measure_of(model: Model) -> str:
-    """What a model joins states by."""
+    """The name of what the lines of a picture show: the weights of a model, or the probabilities of an HHMM."""
     from hscrf.families.hhmm.model import HHMM
 
     return "probability" if isinstance(model, HHMM) else "weight"

@@ -144,6 +144,13 @@ def font_scale(ax: Axes, width: float, height: float) -> float:
     return float(min(1.0, box.width * points / width, box.height * points / height))
 
 
+def whole_ticks(ax: Axes) -> None:
+    """Ticks of the x axis at whole numbers: there is no half step."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
 def lay_out(ax: Axes) -> None:
     """Let the figure find its place for the axes, so that widths can be measured."""
     ax.figure.canvas.figure.draw_without_rendering()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 GREY, THIN = "0.72", 0.4  # of edges that are allowed, but not favoured
 FOOT = 18.0  # points below the rows for the legend
+HANDLE = 40.0  # points of the line before each text of the legend, and of the spaces around it
 UNWEIGHTED = 4.0  # edges of a topology, each of weight 1, are drawn as if this were the strongest weight
 
 
@@ -50,7 +51,7 @@ def plot_topology(model_or_topology: Model | Topology, threshold: float = 0.0, a
     some = any(table.any() for table in legal[first:])
     orders = _row_orders(topology, shown, first)
     texts = _legend_texts(model_or_topology, threshold, some, max(topology.n_states[first:-1], default=1))
-    layout = _rows_layout(topology, orders, first, FOOT if texts else 0.0)
+    layout = _rows_layout(topology, orders, first, list(texts.values()))
     ax = canvas(ax, layout.width, layout.height)
     scale = font_scale(ax, layout.width, layout.height)
     given = isinstance(model_or_topology, Topology)
@@ -138,16 +139,16 @@ def _legend_texts(model: Model | Topology, threshold: float, some: bool, parents
     return found
 
 
-def _rows_layout(topology: Topology, orders: Mapping[int, list[int]], first: int, foot: float) -> _Rows:
-    """Rows of boxes above a foot; names of a long row stand upright."""
+def _rows_layout(topology: Topology, orders: Mapping[int, list[int]], first: int, legend: Sequence[str]) -> _Rows:
+    """Rows of boxes above a legend in one line; names of a long row stand upright."""
     margin = max(text_width(topology.levels[d]) for d in range(first, topology.depth)) + 12
     lying = {d: sum(text_width(name) + 18 for name in topology.states[d]) for d in orders}
     upright = {d: width > 900 for d, width in lying.items()}
     widths = {d: topology.n_states[d] * (FONT + 12.0) if upright[d] else lying[d] for d in orders}
-    inner = max(430.0 if foot else 300.0, *widths.values())
+    inner = max(300.0, sum(text_width(text) + HANDLE for text in legend) - margin, *widths.values())
     tall = {d: max(map(text_width, topology.states[d])) + 8 if upright[d] else FONT + 8.0 for d in orders}
     gap = 70.0 + 0.08 * inner
-    height = sum(tall.values()) + gap * (len(orders) - 1) + 8 + foot
+    height = sum(tall.values()) + gap * (len(orders) - 1) + 8 + (FOOT if legend else 0.0)
     boxes, y = {}, height - 4
     for d, order in orders.items():
         x = margin

@@ -57,7 +57,8 @@ class Cache:
         for name in sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []:
             with contextlib.suppress(OSError, FileFormatError, KeyError):
                 header = read_container(os.path.join(self.folder, name, MANIFEST))[0]
-                if [entry["name"] for entry in header["sources"]] == [source.name for source in sources]:
+                same = [entry["name"] for entry in header["sources"]] == [source.name for source in sources]
+                if same and header["kind"] == "shards":
                     found.append(differing(header["made_of"], settings))
         return min(filter(None, found), key=len, default=[])
 

@@ -176,7 +176,7 @@ class ClusterLoss(StoredLoss):
     def __init__(self, loss: StoredLoss, cluster: Cluster) -> None:
         self.__dict__.update(loss.__dict__)
         self.cluster = cluster
-        self.sent: Any = None  # the loss as a parcel
+        self.sent: PickledArgument | None = None  # the loss
         cluster.check_files([shard.file.path for shard in self.shards])
 
     def over(self, shards: Sequence[Any]) -> ClusterLoss:
@@ -195,10 +195,10 @@ class ClusterLoss(StoredLoss):
 
     def _sum_of(self, what: str, weights: Floats) -> tuple[float, Floats]:
         if self.sent is None:
-            self.sent = Parcel.of(self.plain(), self.cluster)
+            self.sent = PickledArgument.of(self.plain(), self.cluster)
         cluster = self.cluster
         arguments = (self.sent.key, self.sent.future, cluster.send(weights), what, cluster.n_jobs, versions())
-        with self._placed():
+        with self.placed():
             return cluster.sum(evaluate, len(self.shards), *arguments)
 
     def plain(self) -> StoredLoss:
@@ -213,14 +213,14 @@ def known_workers(client: Any) -> dict[str, Any]:
     return dict(client.scheduler_info()["workers"])
 
 
-class Parcel:
+class PickledArgument:
     """An argument of all workers, pickled once: arrays that Dask pickles arrive read-only and unaligned."""
 
     def __init__(self, key: str, future: Any) -> None:
         self.key, self.future = key, future
 
     @classmethod
-    def of(cls, thing: Any, cluster: Cluster) -> Parcel:
+    def of(cls, thing: Any, cluster: Cluster) -> PickledArgument:
         """Pickle an object once and send it to the cluster."""
         content = pickle.dumps(thing, protocol=4)
         return cls(hashlib.sha256(content).hexdigest(), cluster.send(content))
@@ -242,17 +242,17 @@ def say(message: str) -> None:
 
 # -- functions that run on workers
 
-OPENED: OrderedDict[str, Any] = OrderedDict()  # parcels of this process by their keys
+UNPICKLED: OrderedDict[str, Any] = OrderedDict()  # arguments in this process, by key
 KEPT = 3
 
 
-def parcel_content(key: str, content: bytes) -> Any:
-    """The content of a parcel; unpacked once in each process."""
-    if key not in OPENED:
-        OPENED[key] = pickle.loads(content)
-        while len(OPENED) > KEPT:
-            OPENED.popitem(last=False)
-    return OPENED[key]
+def unpickled(key: str, content: bytes) -> Any:
+    """The object in a pickled argument; unpickled once in each process."""
+    if key not in UNPICKLED:
+        UNPICKLED[key] = pickle.loads(content)
+        while len(UNPICKLED) > KEPT:
+            UNPICKLED.popitem(last=False)
+    return UNPICKLED[key]
 
 
 def evaluate(
@@ -261,7 +261,7 @@ def evaluate(
     """The loss, or the errors, of the shards of a subtree."""
     compare_versions(expected, versions(), "that joined later")
     keep_memory()
-    loss = parcel_content(key, content)
+    loss = unpickled(key, content)
     with Workers(n_jobs) as workers:
         own = loss.over(loss.shards[begin:stop])
         own.workers = workers

@@ -21,13 +21,12 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.packed import pack_labels
 from hscrf.labels.shown import shown_levels
 from hscrf.metrics.cells import pairs_of
+from hscrf.metrics.counts import ALL, Counts, count_all, count_right, report_of
 from hscrf.observations.packed import Observations
 from hscrf.observations.readers import kind_of, length_of
 from hscrf.progress import waiting
 from hscrf.scale.arrays import OBSERVED, feature_count, labels_in, observation_arrays, observations_in
-from hscrf.scale.cache import write_manifest
-from hscrf.scale.cluster import Cluster, Parcel, parcel_content
-from hscrf.scale.measuring import ALL, Counts, count_all, count_right, report_of
+from hscrf.scale.cluster import Cluster, PickledArgument, unpickled
 from hscrf.scale.memory import keep_memory
 from hscrf.scale.problems import Problems, without_bad
 from hscrf.scale.sources import PartSource, SourceSequence
@@ -74,7 +73,7 @@ class Labelling:
         self.cluster = None if shards.client is None else Cluster(shards.client, model.n_jobs)
         self.problems = Problems(shards.errors == "skip")
         self.files = self._packed()
-        self.parcel: Any = None
+        self.sent: PickledArgument | None = None  # the model
 
     # -- packing
 
@@ -90,18 +89,14 @@ class Labelling:
             "topology": model.topology_.to_json(),
             "scheme": repr(model.found_scheme()),
         }
-        key = shards.key_for({"labelling": STEPS, "class": type(model).__name__, **frame})
-        found = shards.find(key)
-        if found is None:
-            with shards.cache.making(key) as folder, waiting("packing", model.verbose) as line:
+
+        def write(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
+            with waiting("packing", model.verbose) as line:
                 header: dict[str, Any] = {"kind": "sequences", "files": self._entries(folder, line)}
-                header |= {"skipped": self.problems.count, "told": self.problems.messages}
-                write_manifest(folder, header, {}, shards.sources)
-            shards.note_packed(key)
-            found = header, {}
-        shards.note_problems(found[0])
-        path = shards.cache.path(key)
-        return [SequencesFile(os.path.join(path, e["file"]), e["digest"], k) for k, e in enumerate(found[0]["files"])]
+            return header | {"skipped": self.problems.count, "told": self.problems.messages}, {}
+
+        header, _, folder = shards.stored({"labelling": STEPS, "class": type(model).__name__, **frame}, write)
+        return [SequencesFile(os.path.join(folder, e["file"]), e["digest"], k) for k, e in enumerate(header["files"])]
 
     def _entries(self, folder: str, line: Any) -> list[dict[str, Any]]:
         """Write a file for each group with good sequences; return the manifest entry of each."""
@@ -177,7 +172,7 @@ class Labelling:
         return None
 
     def _refuse(self, item: SourceSequence, source: int, problem: Exception) -> None:
-        self.problems.refuse(self.shards.error_at(source, item.place, problem))
+        self.problems.refuse(self.shards.sources[source].error(item.place, problem))
 
     # -- labels
 
@@ -205,13 +200,13 @@ class Labelling:
         """The function of every file, here or on the cluster."""
         if self.cluster is None:
             return (function(file, self.model, weights, *arguments) for file in self.files)
-        if self.parcel is None:
-            self.parcel = Parcel.of(light(self.model), self.cluster)
-        shipped = (function, self.parcel.key, self.parcel.future, self.cluster.send(weights), *arguments)
+        if self.sent is None:
+            self.sent = PickledArgument.of(without_training_data(self.model), self.cluster)
+        shipped = (function, self.sent.key, self.sent.future, self.cluster.send(weights), *arguments)
         return self.cluster.map(on_worker, self.files, *shipped)
 
 
-def light(model: Model) -> Model:
+def without_training_data(model: Model) -> Model:
     """The model without the data that only packing and learning need."""
     found = copy.copy(model)
     apart = ("encoder_", "history_", "penalties_", "coef_")
@@ -234,7 +229,7 @@ def added_counts(counts: Iterable[Counts]) -> Counts:
 def on_worker(file: SequencesFile, function: Any, key: str, content: bytes, weights: Floats, *arguments: Any) -> Any:
     """Call a function of a file and the model on a worker."""
     keep_memory()
-    return function(file, parcel_content(key, content), np.array(weights), *arguments)
+    return function(file, unpickled(key, content), np.array(weights), *arguments)
 
 
 def best_labels(file: SequencesFile, model: Model, weights: Floats, loss: str) -> list[Labels]:

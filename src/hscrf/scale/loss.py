@@ -16,7 +16,7 @@ from hscrf.engine import Batch, Evidence
 from hscrf.errors import SequenceError
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import closed_labels
-from hscrf.objective.bundles import Bundles, bundled, count_of_bundles, shared_batch
+from hscrf.objective.bundles import bundled, count_of_bundles, shared_batch
 from hscrf.objective.chunk import Chunk
 from hscrf.objective.likelihood import cut_by_kind
 from hscrf.objective.margin import Costs
@@ -24,30 +24,30 @@ from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.objective.workers import Workers
 from hscrf.observations.packed import Observations
-from hscrf.scale.shardfile import Loaded, ShardFile, ShardRows
+from hscrf.scale.shardfile import RowsCache, ShardFile, ShardRows
 
 
 @dataclass
-class Shared:
+class SharedData:
     """The data that all shards of one loss share."""
 
     scorer: Scorer
     costs: Costs | None = None
-    loaded: Loaded = field(default_factory=Loaded)
+    loaded: RowsCache = field(default_factory=RowsCache)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without rows: other processes read their own."""
         return {"scorer": self.scorer, "costs": self.costs}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "loaded": Loaded()})
+        self.__dict__.update({**state, "loaded": RowsCache()})
 
 
 class StoredShard:
     """A shard on disk that is evaluated; see :class:`hscrf.objective.sharded.Shard`. ``which`` makes it a subset."""
 
     def __init__(
-        self, shared: Shared, file: ShardFile, weights: Floats | None = None, which: Ints | None = None
+        self, shared: SharedData, file: ShardFile, weights: Floats | None = None, which: Ints | None = None
     ) -> None:
         self.shared, self.file, self.weights, self.which = shared, file, weights, which
         self.first = file.first
@@ -149,7 +149,7 @@ class StoredLoss(ShardedLoss):
         complete: bool = True,
         places: Any = None,
     ) -> None:
-        shared = Shared(scorer, costs)
+        shared = SharedData(scorer, costs)
         shards = [
             StoredShard(shared, file, None if sample_weight is None else own_weights(sample_weight, file))
             for file in files
@@ -158,39 +158,21 @@ class StoredLoss(ShardedLoss):
         self.is_complete = complete
         self.places = places  # finds the source of the sequence of an error
 
-    def __call__(self, weights: Floats) -> tuple[float, Floats]:
-        """Return loss and gradient over all data."""
-        with self._placed():
-            return super().__call__(weights)
-
-    def soft_errors(self, weights: Floats) -> Floats:
-        """Return the expected wrong labels of each sequence."""
-        with self._placed():
-            return super().soft_errors(weights)
-
-    def part(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
-        """Return loss and gradient over some sequences."""
-        with self._placed():
-            return super().part(weights, which)
-
-    def mistakes(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
-        """Return the perceptron's loss and gradient over some sequences."""
-        with self._placed():
-            return super().mistakes(weights, which)
-
-    def bundles(self, order: Ints, size: int) -> Bundles:
-        """Return all sequences in fixed bundles; errors name the file and line."""
-        found = super().bundles(order, size)
-        found.explained = self._explained_in_place
-        return found
-
     @contextmanager
-    def _explained_in_place(self, weights: Any, which: Ints) -> Iterator[None]:
-        with self._placed(), self.explained(weights, which):
+    def explained(self, weights: Any, which: Ints) -> Iterator[None]:
+        """Raise an error about a sequence with its contradicting labels, and with its file and line."""
+        with self.placed(), super().explained(weights, which):
             yield
 
-    def _placed(self) -> Any:
-        return Placing(self.places)
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """Raise an error about a sequence with its file and line."""
+        try:
+            yield
+        except SequenceError as error:
+            if error.sequence is None or self.places is None:
+                raise
+            raise self.places(error.sequence, error) from None
 
     def identity(self) -> list[NDArray[Any]]:
         """Identity of these data: the checksums of the shards, and the weights."""
@@ -201,20 +183,6 @@ class StoredLoss(ShardedLoss):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out threads, and attributes that only the fitting process needs."""
         return {**self.__dict__, "workers": None, "places": None}
-
-
-class Placing:
-    """Turns an error about a sequence into one that names its file and line."""
-
-    def __init__(self, places: Any) -> None:
-        self.places = places
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, SequenceError) and error.sequence is not None and self.places is not None:
-            raise self.places(error.sequence, error) from None
 
 
 def own_weights(sample_weight: Floats, file: ShardFile) -> Floats:

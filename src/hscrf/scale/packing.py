@@ -27,12 +27,21 @@ from hscrf.observations.encoder import Numbers
 from hscrf.observations.packed import shard_bounds
 from hscrf.observations.sieve import SLOTS, Sieve
 from hscrf.progress import waiting
-from hscrf.scale.crew import Crew
-from hscrf.scale.finishing import Draft, Form, PlacedError, Slice, WrittenShard, measure, write_finished
+from hscrf.scale.first_pass import (
+    FirstPassSettings,
+    Learned,
+    Stretch,
+    count_hashes,
+    learn,
+    new_frame,
+    widest,
+    write_counts,
+)
 from hscrf.scale.problems import Problems
+from hscrf.scale.second_pass import PlacedError, ShardDraft, ShardSettings, Slice, WrittenShard, measure, write_finished
 from hscrf.scale.sources import Source, stretches_of
 from hscrf.scale.spool import SpoolFile, remove
-from hscrf.scale.stretches import Learned, Settings, Stretch, count_hashes, learn, new_frame, widest, write_counts
+from hscrf.scale.tasks import TaskRunner
 from hscrf.topology import Topology
 
 BATCH = 1 << 15  # steps of named features that are packed at a time; feature dicts take much memory
@@ -51,21 +60,19 @@ class Packer:
     sources : sequence of Source
     folder : str
     skip : bool
-    crew : Crew or None
-        The processes that do the work; None is this process.
+    runner : TaskRunner
+        The processes that do the work.
     """
 
-    def __init__(
-        self, model: Learner, sources: Sequence[Source], folder: str, skip: bool = False, crew: Crew | None = None
-    ) -> None:
+    def __init__(self, model: Learner, sources: Sequence[Source], folder: str, skip: bool, runner: TaskRunner) -> None:
         self.model, self.sources, self.folder = model, sources, folder
-        self.crew = Crew() if crew is None else crew
+        self.runner = runner
         self.problems = Problems(skip)
-        own = model if self.crew.size == 1 else clone(model)  # other processes need no weights
-        self.settings = Settings(own, folder, skip, BATCH, packed.SHARD, MANY, SLOTS)
+        own = model if self.runner.size == 1 else clone(model)  # other processes need no weights
+        self.settings = FirstPassSettings(own, folder, skip, BATCH, packed.SHARD, MANY, SLOTS)
 
-    def run(self) -> tuple[dict[str, Any], dict[str, Any], Frame]:
-        """Write all shards; return their description (a header and arrays) and the settled frame."""
+    def run(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Write all shards; return their manifest: a header and arrays, which hold the settled frame too."""
         with waiting("packing", self.model.verbose) as line:
             several = self._stretches()
             try:
@@ -79,9 +86,9 @@ class Packer:
     # -- first pass
 
     def _stretches(self) -> list[Stretch]:
-        """The sources as tasks for the crew."""
-        sources = [source.absolute() for source in self.sources] if self.crew.is_far else self.sources
-        return [Stretch(k, first, own) for k, (first, own) in enumerate(stretches_of(sources, self.crew.size))]
+        """The sources as tasks for the runner."""
+        sources = [source.absolute() for source in self.sources] if self.runner.is_remote else self.sources
+        return [Stretch(k, first, own) for k, (first, own) in enumerate(stretches_of(sources, self.runner.size))]
 
     def _learn(self, stretches: Sequence[Stretch], line: Any) -> tuple[list[Learned], Frame, list[Numbers]]:
         """Learn from all sources, and keep their sequences packed.
@@ -92,7 +99,7 @@ class Packer:
         scheme = self._scheme(learned)
         if any(own.frame is not None and own.scheme != scheme for own in learned):
             self.settings = replace(self.settings, scheme=scheme)
-            learned = self._again([own.scheme == scheme for own in learned], stretches, learned, line)
+            learned = self._learn_again([own.scheme == scheme for own in learned], stretches, learned, line)
         if not any(own.many for own in learned):
             frame, numbers = self._merged(learned, scheme)
             if not self._has_many(frame):
@@ -103,7 +110,7 @@ class Packer:
         return self._learn(stretches, line)
 
     def _learned(self, stretches: Sequence[Stretch], line: Any) -> Iterator[Learned]:
-        for own in self.crew.map(learn, stretches, self.folder, self.settings):
+        for own in self.runner.map(learn, stretches, self.folder, self.settings):
             if line is not None:
                 line.count += len(own.lengths)
             yield own
@@ -116,7 +123,7 @@ class Packer:
                 found = own.scheme if found is None else widest(found, own.scheme)
         return found
 
-    def _again(
+    def _learn_again(
         self, done: Sequence[bool], stretches: Sequence[Stretch], learned: Sequence[Learned], line: Any
     ) -> list[Learned]:
         """Learn again from the unfinished stretches."""
@@ -155,7 +162,7 @@ class Packer:
         if line is not None:
             line.what, line.count = "counting names", 0
         sieve = Sieve(self.model.min_count, self.settings.slots)
-        for path in self.crew.map(count_hashes, stretches, self.folder, self.settings):
+        for path in self.runner.map(count_hashes, stretches, self.folder, self.settings):
             sieve.merge(np.load(path, mmap_mode="r"))
             os.unlink(path)
         if line is not None:
@@ -166,22 +173,22 @@ class Packer:
 
     def _write(
         self, learned: Sequence[Learned], frame: Frame, numbers: Sequence[Numbers], line: Any
-    ) -> tuple[dict[str, Any], dict[str, Any], Frame]:
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         for own in learned:
             self.problems.add(own.problems)
         drafts = drafts_of(learned)
         good = np.concatenate([own.lengths[own.good] for own in learned])
-        crew = self.crew if int(good.sum()) >= WORTH else Crew()
+        runner = self.runner if int(good.sum()) >= WORTH else TaskRunner()
         if frame.encoder.has_columns and frame.encoder.standardize:
-            for moments in crew.map(measure, drafts, self.folder):
+            for moments in runner.map(measure, drafts, self.folder):
                 frame.encoder.measure(moments)
         frame.settle(int(good.max()))
         topology = frame.topology
         assert topology is not None
-        form = self._form(frame, numbers)
+        settings = self._shard_settings(frame, numbers)
         entries: list[dict[str, Any]] = []
         counts, lengths = [np.zeros(n, dtype=np.int64) for n in topology.n_states], []
-        for draft, written in zip(drafts, self._written(crew, drafts, form), strict=True):
+        for draft, written in zip(drafts, self._written(runner, drafts, settings), strict=True):
             for bad in written.bad:
                 self.problems.note(self._placed(bad))
             if written.entry:
@@ -196,20 +203,22 @@ class Packer:
         if not entries:
             told = f"all {self.problems.count} sequences are bad, expected a good one"
             raise ValueError(f"{told}; the first problem is: {self.problems.messages[0]}")
-        for path in filter(None, [*form.numbers, self.settings.sieve]):
+        for path in filter(None, [*settings.numbers, self.settings.sieve]):
             os.unlink(path)
         if self.model.topology is None and not next(own.given for own in learned if own.frame is not None):
             warn_of_typos(topology, counts)
-        settings, own_arrays = dump_frame(frame)
+        frame_header, frame_arrays = dump_frame(frame)
         complete = all(entry["complete"] == entry["count"] for entry in entries)
         header = {"kind": "shards", "shards": entries, "complete": complete, "scheme": frame.scheme}
-        header |= {"skipped": self.problems.count, "told": self.problems.messages, **settings}
-        arrays = {"lengths": np.concatenate(lengths), "labelled": np.array([n.any() for n in counts]), **own_arrays}
-        return header, arrays, frame
+        header |= {"skipped": self.problems.count, "told": self.problems.messages, **frame_header}
+        arrays = {"lengths": np.concatenate(lengths), "labelled": np.array([n.any() for n in counts]), **frame_arrays}
+        return header, arrays
 
-    def _written(self, crew: Crew, drafts: Sequence[Draft], form: Form) -> Iterator[WrittenShard]:
+    def _written(
+        self, runner: TaskRunner, drafts: Sequence[ShardDraft], settings: ShardSettings
+    ) -> Iterator[WrittenShard]:
         try:
-            yield from crew.map(write_finished, drafts, self.folder, form)
+            yield from runner.map(write_finished, drafts, self.folder, settings)
         except PlacedError as bad:
             raise self._placed(bad) from None
 
@@ -217,10 +226,10 @@ class Packer:
         """The problem of a sequence with its file and line."""
         return self.sources[bad.source].error(bad.place, bad.error)
 
-    def _form(self, frame: Frame, numbers: Sequence[Numbers]) -> Form:
+    def _shard_settings(self, frame: Frame, numbers: Sequence[Numbers]) -> ShardSettings:
         """The settings for the processes that write shards; the final numbers of names are in files."""
-        light = Frame(frame.encoder.without_names(), frame.statistics, frame.scheme)
-        light.topology, light.narrowed = frame.topology, frame.narrowed
+        bare = Frame(frame.encoder.without_names(), frame.statistics, frame.scheme)
+        bare.topology, bare.narrowed = frame.topology, frame.narrowed
         paths: list[str | None] = []
         for k, own in enumerate(numbers):
             final = frame.encoder.final_numbers(own)
@@ -228,7 +237,7 @@ class Packer:
             paths.append(None if same else os.path.join(self.folder, f"numbers-{k:06d}.npy"))
             if paths[-1] is not None:
                 np.save(paths[-1], final)
-        return Form(light, paths, self.folder, self.settings.skip, workers.CHUNK)
+        return ShardSettings(bare, paths, self.folder, self.settings.skip, workers.CHUNK)
 
 
 class Disagreement(Exception):
@@ -239,7 +248,7 @@ class Disagreement(Exception):
         self.error = error
 
 
-def drafts_of(learned: Sequence[Learned]) -> list[Draft]:
+def drafts_of(learned: Sequence[Learned]) -> list[ShardDraft]:
     """Cut the sequences of all stretches into shards, as :func:`shard_bounds` does; empty shards are left out."""
     good = np.concatenate([own.good for own in learned])
     before = np.append(0, np.cumsum(good))  # good sequences before each
@@ -247,11 +256,11 @@ def drafts_of(learned: Sequence[Learned]) -> list[Draft]:
     bounds = [(int(before[a]), int(before[b])) for a, b in shard_bounds(lengths)]
     pieces = [(piece, k) for k, own in enumerate(learned) for piece in own.pieces]
     begins = np.append(0, np.cumsum([piece.count for piece, _ in pieces])).tolist()
-    found: list[Draft] = []
+    found: list[ShardDraft] = []
     for begin, stop in (bound for bound in bounds if bound[0] < bound[1]):
         which = range(bisect_right(begins, begin) - 1, bisect_left(begins, stop))
         slices = [slice_of(*pieces[k], begin - begins[k], stop - begins[k]) for k in which]
-        found.append(Draft(len(found), slices))
+        found.append(ShardDraft(len(found), slices))
     return found
 
 

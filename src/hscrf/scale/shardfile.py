@@ -19,7 +19,7 @@ from hscrf.files.lazy import ALIGN, CHECKED_FILES, ContainerFile
 from hscrf.fillers import masked
 from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known, closed_labels, pack_labels
+from hscrf.labels.packed import PackedLabels, closed_labels, pack_labels
 from hscrf.objective.likelihood import cut_by_kind
 from hscrf.objective.workers import cut_chunks
 from hscrf.observations.packed import Divided, Observations
@@ -84,7 +84,7 @@ def check_possible(part: Part, closed: Mapping[int, Labels], topology: Topology)
 def _chunk(
     prefix: str,
     observations: Observations,
-    known: Known,
+    known: PackedLabels,
     closed: Mapping[int, Labels],
     complete: NDArray[np.bool_],
     which: Ints,
@@ -114,7 +114,7 @@ class ShardRows(NamedTuple):
     """All sequences of a shard by steps."""
 
     observations: Observations
-    known: Known
+    known: PackedLabels
     complete: NDArray[np.bool_]
     arrays: Arrays
 
@@ -147,7 +147,7 @@ class ShardFile:
         sparse = Divided(*(found[name] for name in DIVIDED)) if "names" in found else None
         observations = Observations(offsets, sparse, found.get("dense"), [None] * (len(offsets) - 1))
         if "may" not in found:
-            return found["which"], observations, Known(found["states"], found["ends"], offsets)
+            return found["which"], observations, PackedLabels(found["states"], found["ends"], offsets)
         depth = found["may"].shape[1]
         allowed = tuple(found.get(f"allowed{d}") for d in range(depth))
         may_end, may_go_on, may_follow = found["may"]
@@ -157,7 +157,7 @@ class ShardFile:
         """All sequences by steps."""
         found = self._read("")
         observations = observations_in(found, self.file.header["features"])
-        known = Known(found["states"], found["ends"], found["offsets"])
+        known = PackedLabels(found["states"], found["ends"], found["offsets"])
         return ShardRows(observations, known, found["complete"], found)
 
     def places(self) -> tuple[Ints, Ints]:
@@ -173,7 +173,7 @@ class ShardFile:
         return {name.removeprefix(prefix): array for name, array in file.read(names).items()}
 
 
-class Loaded:
+class RowsCache:
     """The rows of the shards that were used last: stochastic solvers stay in one shard."""
 
     def __init__(self, kept: int = 2) -> None:

@@ -27,14 +27,15 @@ from hscrf.objective.workers import CHUNK, Workers
 from hscrf.observations import packed
 from hscrf.scale.cache import Cache, key_of, write_manifest
 from hscrf.scale.cluster import Cluster, ClusterLoss, known_workers
-from hscrf.scale.crew import Crew
 from hscrf.scale.loss import StoredLoss
 from hscrf.scale.packing import Packer, load_frame, settings_of
 from hscrf.scale.problems import Problems
 from hscrf.scale.shardfile import ShardFile
 from hscrf.scale.sources import FileSource, PartSource, Source, files_of
+from hscrf.scale.tasks import TaskRunner
 
 FORMAT = 4  # version of the format of packed data
+Manifest = tuple[dict[str, Any], dict[str, Any]]  # header and arrays
 
 
 class Shards:
@@ -203,26 +204,13 @@ class Shards:
         """
         if any(isinstance(spec, Segment) for spec in model.asked_features()):
             raise ValueError("a Segment function reads the user's observations, which shards do not keep")
+
+        def write(folder: str) -> Manifest:
+            return Packer(model, self.sources, folder, self.errors == "skip", self._runner(model, folder)).run()
+
         settings = {"chunk": CHUNK, "model": settings_of(model)}
-        key = self.key_for(settings)
-        found = self.find(key)
-        frame = None
-        if found is None:
-            made_of = json.loads(json.dumps(self.made_of(settings)))
-            self._report_differences(model, made_of)
-            with self.cache.making(key) as folder:
-                before = [source.state() for source in self.sources]
-                crew = self._crew(model, folder)
-                header, arrays, frame = Packer(model, self.sources, folder, self.errors == "skip", crew).run()
-                write_manifest(folder, {**header, "made_of": made_of}, arrays, self.sources)
-                self._check_unchanged(before)
-            self.note_packed(key)
-        else:
-            header, arrays = found
-        self.note_problems(header)
-        frame = load_frame(header, arrays, model) if frame is None else frame
-        frame.encoder.frequent = frame.encoder.sieve = None  # the data are packed
-        return PackedShards(frame, header, arrays, self.cache.path(key), self)
+        header, arrays, folder = self.stored(settings, write, tell=bool(model.verbose))
+        return PackedShards(load_frame(header, arrays, model), header, arrays, folder, self)
 
     def pack(self, model: Learner, *, client: Any = None) -> None:
         """Pack the data for a model with these settings, so that its ``fit`` finds them in the cache.
@@ -238,13 +226,13 @@ class Shards:
 
         self.on_cluster(client).packed_for(clone(model))
 
-    def _crew(self, model: Learner, folder: str) -> Crew:
+    def _runner(self, model: Learner, folder: str) -> TaskRunner:
         """The workers that pack into a folder: those of the client, or processes of this machine."""
         jobs = (os.cpu_count() or 1) if model.n_jobs == -1 else model.n_jobs
         if self.client is None:
-            return Crew(jobs)
+            return TaskRunner(jobs)
 
-        def reach() -> Cluster | None:
+        def connect() -> Cluster | None:
             cluster = Cluster(self.client, model.n_jobs)
             files = [source.name for source in self.sources if isinstance(source, FileSource)]
             if cluster.can_pack([os.path.abspath(name) for name in files[:1]], folder):
@@ -253,81 +241,57 @@ class Shards:
                 print("not all workers can read the files and write to the cache: packing here", file=sys.stderr)
             return None
 
-        return Crew(jobs, len(known_workers(self.client)), reach)
+        return TaskRunner(jobs, len(known_workers(self.client)), connect)
 
     # -- the cache
 
-    def key_for(self, settings: Mapping[str, Any]) -> str:
-        """Return the cache key of these data, packed with some settings.
+    def stored(
+        self, settings: Mapping[str, Any], write: Callable[[str], Manifest], tell: bool = False
+    ) -> tuple[dict[str, Any], dict[str, Any], str]:
+        """Return these data packed with some settings: from the cache, or written now.
+
+        Parts without a key are found only if this object has packed them.
 
         Parameters
         ----------
         settings : mapping
             Settings of the model that packed data depend on.
+        write : callable
+            Writes the packed data into a folder and returns header and arrays of their manifest.
+        tell : bool
+            Whether to print how the settings differ from those of shards of the same sources.
 
         Returns
         -------
-        str
-        """
-        return key_of(self.made_of(settings))
-
-    def made_of(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all that packed data depend on, except the content of the sources.
-
-        Parameters
-        ----------
-        settings : mapping
-            Settings of the model that packed data depend on.
-
-        Returns
-        -------
-        dict
+        header, arrays : dict
+            The manifest.
+        folder : str
         """
         names = [self._name(source) for source in self.sources]
-        return {"format": FORMAT, "shard": packed.SHARD, "errors": self.errors, "names": names, **settings}
+        made_of = {"format": FORMAT, "shard": packed.SHARD, "errors": self.errors, "names": names, **settings}
+        key = key_of(made_of)
+        before = [source.state() for source in self.sources]
+        found = None
+        if all(state is not None for state in before) or self.key is not None or key in self.done:
+            found = self.cache.find(key, self.sources)
+        if found is None:
+            made_of = json.loads(json.dumps(made_of))
+            if tell:
+                self._tell_differences(made_of)
+            with self.cache.making(key) as folder:
+                header, arrays = found = write(folder)
+                write_manifest(folder, {**header, "made_of": made_of}, arrays, self.sources)
+                self._check_unchanged(before)
+            self.done.add(key)
+        self.bad.count, self.bad.messages[:] = found[0].get("skipped", 0), found[0].get("told", [])
+        return *found, self.cache.path(key)
 
-    def _report_differences(self, model: Learner, made_of: dict[str, Any]) -> None:
+    def _tell_differences(self, made_of: dict[str, Any]) -> None:
         """Print which settings differ from those of cached shards of the same sources."""
-        differ = self.cache.difference(made_of, self.sources) if model.verbose else []
+        differ = self.cache.difference(made_of, self.sources)
         if differ:
             told = f"{self.cache.folder} has these sources, but packed with another {', '.join(differ)}"
             print(f"{told}: packing them again", file=sys.stderr, flush=True)
-
-    def find(self, key: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return the packed data of a key. Parts without a key count only if this object has packed them.
-
-        Parameters
-        ----------
-        key : str
-            From :meth:`key_for`.
-
-        Returns
-        -------
-        tuple of dict, or None
-            Header and arrays of the manifest; None if there are no valid shards.
-        """
-        files = all(source.state() is not None for source in self.sources)
-        return self.cache.find(key, self.sources) if files or self.key is not None or key in self.done else None
-
-    def note_packed(self, key: str) -> None:
-        """Record that this object has packed its parts.
-
-        Parameters
-        ----------
-        key : str
-            Key of the packed data.
-        """
-        self.done.add(key)
-
-    def note_problems(self, header: Mapping[str, Any]) -> None:
-        """Replace ``skipped`` and ``problems`` by those of a manifest.
-
-        Parameters
-        ----------
-        header : mapping
-            Header of the manifest.
-        """
-        self.bad.count, self.bad.messages[:] = header.get("skipped", 0), header.get("told", [])
 
     def _name(self, source: Source) -> Any:
         if isinstance(source, FileSource):
@@ -338,24 +302,6 @@ class Shards:
         for source, state in zip(self.sources, before, strict=True):
             if source.state() != state:
                 raise ValueError(f"{source.name} was changed while it was packed: pack it again")
-
-    def error_at(self, source: int, place: Any, error: Exception) -> Exception:
-        """Return an error with the file and line, or the part, of its sequence.
-
-        Parameters
-        ----------
-        source : int
-            Index of the source.
-        place : object
-            Place of the sequence in the source.
-        error : Exception
-            The problem.
-
-        Returns
-        -------
-        Exception
-        """
-        return self.sources[source].error(place, error)
 
     def scorer_for(self, model: Model) -> Callable[[Floats], float]:
         """Return the accuracy on these data as a function of the weights.
@@ -430,7 +376,7 @@ class PackedShards:
         """An error about a sequence with its file and line."""
         file = next(file for file in self.files if file.first <= n < file.first + file.count)
         source, place = file.places()
-        return self.shards.error_at(int(source[n - file.first]), tuple(place[n - file.first].tolist()), error)
+        return self.shards.sources[source[n - file.first]].error(tuple(place[n - file.first].tolist()), error)
 
 
 def shard_files(folder: str, entries: Sequence[Mapping[str, Any]]) -> list[ShardFile]:

@@ -27,7 +27,7 @@ class PlacedPart(NamedTuple):
     source: Ints
     place: Ints
 
-    def without(self, n: int | None) -> PlacedPart:
+    def without(self, n: int) -> PlacedPart:
         """The same without one sequence."""
         kept = np.flatnonzero(np.arange(len(self.part.labels)) != n)
         part = self.part

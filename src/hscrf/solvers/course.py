@@ -21,19 +21,23 @@ CHECKPOINT_EVERY = 10  # iterations
 CHECKPOINT_AFTER = 10.0  # seconds, if that is sooner
 
 
-class Objective(Protocol):
-    """A loss over data, without penalties, that can be evaluated sequence by sequence."""
+class Loss(Protocol):
+    """A loss over data, without penalties."""
 
     @property
     def size(self) -> int:
         """Number of weights."""
 
+    def __call__(self, weights: Floats) -> Value:
+        """Loss over all data, and its gradient."""
+
+
+class Objective(Loss, Protocol):
+    """A loss that can be evaluated sequence by sequence."""
+
     @property
     def n_parts(self) -> int:
         """Number of sequences."""
-
-    def __call__(self, weights: Floats) -> Value:
-        """Loss over all data, and its gradient."""
 
     def part(self, weights: Floats, which: Ints) -> Value:
         """Loss over some sequences, and its gradient."""
@@ -162,7 +166,7 @@ class Progress:
 class Run:
     """The state of a run so far."""
 
-    def __init__(self, objective: Objective, weights: Floats, monitor: Monitor | None) -> None:
+    def __init__(self, objective: Loss, weights: Floats, monitor: Monitor | None) -> None:
         self.start = time.perf_counter()
         self.monitor = Monitor() if monitor is None else monitor
         self.progress = Progress(self.monitor.verbose, self.monitor.stream)

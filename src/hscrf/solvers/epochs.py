@@ -11,7 +11,7 @@ import numpy as np
 
 from hscrf.arrays import Floats, Ints, Random, generator
 from hscrf.solvers.course import INTERRUPTED, Objective, Penalty, Result, Run, check_finite
-from hscrf.solvers.moving import Moving
+from hscrf.solvers.scaled_weights import ScaledWeights
 
 Moves = Sequence[tuple[Floats, Sequence[float]]]
 
@@ -32,7 +32,7 @@ class MiniBatch(Protocol):
         """Add the gradient to each vector, times a factor for each group."""
 
 
-class Some:
+class PlainBatch:
     """A bundle of an objective that has no bundles of its own: every step changes all weights."""
 
     def __init__(self, objective: Objective, which: Ints, groups: Sequence[slice]) -> None:
@@ -68,7 +68,7 @@ def bundles_of(
             return make(order, size), groups
     borders = [0, *(np.flatnonzero(np.diff(c2)) + 1).tolist(), objective.size] if np.ndim(c2) else [0, objective.size]
     groups = [slice(a, b) for a, b in pairwise(borders)]
-    return [Some(objective, which, groups) for which in batches(order, size)], groups
+    return [PlainBatch(objective, which, groups) for which in batches(order, size)], groups
 
 
 def batch_size(batch: int | None, n: int, most: int) -> int:
@@ -76,7 +76,7 @@ def batch_size(batch: int | None, n: int, most: int) -> int:
     return max(1, min(most, n // 250)) if batch is None else batch
 
 
-def of_groups(penalty: Penalty, groups: Sequence[slice]) -> Floats:
+def penalty_by_group(penalty: Penalty, groups: Sequence[slice]) -> Floats:
     """The penalty of each group."""
     if np.ndim(penalty) == 0:
         return np.full(len(groups), float(penalty))
@@ -144,7 +144,7 @@ def shuffled(n: int, seed: int, epoch: int, spans: Sequence[tuple[int, int]] = (
     return np.concatenate([begin + rng.permutation(stop - begin) for begin, stop in order])
 
 
-def met_in(bundles: Sequence[MiniBatch], seed: int, epoch: int) -> Ints:
+def bundle_order(bundles: Sequence[MiniBatch], seed: int, epoch: int) -> Ints:
     """The order in which an epoch meets bundles: those of a shard one after the other."""
     return shuffled(len(bundles), seed, epoch, getattr(bundles, "spans", ()))
 
@@ -152,23 +152,23 @@ def met_in(bundles: Sequence[MiniBatch], seed: int, epoch: int) -> Ints:
 def resumed_state(run: Run, options: Any) -> Mapping[str, Any] | None:
     """The saved state of a run with the same solver and options, except the number of epochs."""
     state = run.monitor.state
-    return state if state is not None and state.get("solver") == described(options) else None
+    return state if state is not None and state.get("solver") == settings_without_epochs(options) else None
 
 
-def described(options: Any) -> dict[str, Any]:
+def settings_without_epochs(options: Any) -> dict[str, Any]:
     """A solver's type and options, without the number of epochs."""
     return {"type": type(options).__name__, **{k: v for k, v in asdict(options).items() if k != "epochs"}}
 
 
-def state_of(options: Any, seed: int, moving: Moving, **numbers: float) -> dict[str, Any]:
+def state_of(options: Any, seed: int, moving: ScaledWeights, **numbers: float) -> dict[str, Any]:
     """The state that resumes a run at the end of an epoch, as without interruption."""
     arrays = {"base": moving.base.copy(), "summed": moving.summed.copy()}
     if moving.late is not None:
         arrays["late"] = moving.late.copy()
-    return {"solver": described(options), "seed": seed, "n": moving.n, **numbers, **arrays}
+    return {"solver": settings_without_epochs(options), "seed": seed, "n": moving.n, **numbers, **arrays}
 
 
-def restore(moving: Moving, state: Mapping[str, Any]) -> None:
+def restore(moving: ScaledWeights, state: Mapping[str, Any]) -> None:
     """Restore the state from ``state_of``."""
     moving.base, moving.summed, moving.n = state["base"].copy(), state["summed"].copy(), int(state["n"])
     if moving.late is not None:

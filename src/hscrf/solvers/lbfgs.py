@@ -12,8 +12,8 @@ import numpy as np
 
 from hscrf.arrays import Floats, Random
 from hscrf.solvers.course import (
+    Loss,
     Monitor,
-    Objective,
     Penalty,
     Result,
     Run,
@@ -84,7 +84,7 @@ class LBFGS:
 
     def minimize(
         self,
-        objective: Objective,
+        objective: Loss,
         weights: Floats,
         c1: Penalty = 0.0,
         c2: Penalty = 0.0,
@@ -95,7 +95,7 @@ class LBFGS:
 
         Parameters
         ----------
-        objective : Objective
+        objective : Loss
             Loss without penalties, and its gradient.
         weights : ndarray (n_weights,)
             Start.
@@ -120,7 +120,7 @@ class LBFGS:
 class _Descent:
     """The penalised loss of one run of LBFGS, and its stopping rules."""
 
-    def __init__(self, options: LBFGS, objective: Objective, run: Run, c1: Penalty, c2: Penalty) -> None:
+    def __init__(self, options: LBFGS, objective: Loss, run: Run, c1: Penalty, c2: Penalty) -> None:
         self.options, self.objective, self.run, self.c1, self.c2 = options, objective, run, c1, c2
         self.scales = _scales(objective, c2)
         self.losses: list[float] = []
@@ -260,7 +260,7 @@ def _first_length(slope: float) -> float:
     return 1.0 / math.sqrt(-slope) if slope < 0 else 1.0
 
 
-def _scales(objective: Objective, c2: Penalty) -> Floats | None:
+def _scales(objective: Loss, c2: Penalty) -> Floats | None:
     """The diagonal of the first inverse Hessian, up to a factor; None if it is a multiple of the identity."""
     found: Any = 1.0
     if np.ndim(c2) and np.any(c2) and np.ptp(c2) > 0:

@@ -23,7 +23,7 @@ import numpy as np
 
 from hscrf.arrays import Floats, Ints, Random, generator
 from hscrf.errors import several
-from hscrf.solvers.course import INTERRUPTED, Penalty, Progress
+from hscrf.solvers.course import INTERRUPTED, Penalty, Progress, Solver
 from hscrf.solvers.lbfgs import LBFGS
 
 TRANSITIONS = "transitions"  # the group of the weights of parents and their children
@@ -87,8 +87,8 @@ class Search:
     random_state: Random = None
     verbose: int = 0
     plain: float = 0.1  # the penalty to keep unless another is significantly better
-    groups: Any = None  # group of each sequence; None: each sequence is a group
-    solver: Any = None  # solver of the folds; None: SOLVER
+    groups: Sequence[Any] | None = None  # group of each sequence; None: each sequence is a group
+    solver: Solver | None = None  # of the folds; None: SOLVER
 
     def __post_init__(self) -> None:
         n = self.objective.n_parts
@@ -197,7 +197,7 @@ def reason_of(best: Trial, plain: Trial) -> str:
     return f"{taken} was chosen: {fewer:.1f} % fewer held-out errors than c2 = {c2:g} ({lead})"
 
 
-def group_numbers(groups: Any, n: int) -> tuple[Ints, int]:
+def group_numbers(groups: Sequence[Any] | None, n: int) -> tuple[Ints, int]:
     """The number of the group of each of n sequences, and how many groups there are."""
     if groups is None:
         return np.arange(n), n
@@ -207,7 +207,7 @@ def group_numbers(groups: Any, n: int) -> tuple[Ints, int]:
     return np.array([numbers[name] for name in groups]), len(numbers)
 
 
-def deal(sizes: Ints, folds: int, random: Any) -> Ints:
+def deal(sizes: Ints, folds: int, random: np.random.Generator) -> Ints:
     """A fold for each group: in random order, each goes to the fold with the fewest sequences so far."""
     found, filled = np.zeros(sizes.size, dtype=np.int64), np.zeros(folds)
     for k in random.permutation(sizes.size):

@@ -12,10 +12,10 @@ from hscrf.arrays import Floats, Ints, Random
 from hscrf.solvers.course import Monitor, Objective, Penalty, Result, Run, StopRun, at_least, supervise
 from hscrf.solvers.epochs import (
     batch_size,
+    bundle_order,
     bundles_of,
     checked_loss,
     kept_on_interrupt,
-    met_in,
     restore,
     resumed_state,
     seed_of,
@@ -23,7 +23,7 @@ from hscrf.solvers.epochs import (
     state_of,
     with_loss,
 )
-from hscrf.solvers.moving import Moving
+from hscrf.solvers.scaled_weights import ScaledWeights
 
 MOST = 16  # default sequences in a batch
 
@@ -94,7 +94,7 @@ class Perceptron:
     def _epochs(self, objective: Objective, run: Run, seed: int) -> None:
         size = batch_size(self.batch, objective.n_parts // 2, MOST)
         bundles, groups = bundles_of(objective, shuffled(objective.n_parts, seed, 0), size)
-        moving, first = Moving(run.weights, groups, self.average), 0
+        moving, first = ScaledWeights(run.weights, groups, self.average), 0
         state = resumed_state(run, self)
         if state is not None:
             restore(moving, state)
@@ -103,7 +103,7 @@ class Perceptron:
         for epoch in range(first, self.epochs):
             before = moving.base.copy()
             with kept_on_interrupt(run, lambda: moving.mean):
-                order = met_in(bundles, seed, epoch + 1)
+                order = bundle_order(bundles, seed, epoch + 1)
                 loss, mistakes = self._epoch(moving, bundles, order, f"iteration {epoch + 1}")
             weights, norm = moving.mean, float(np.linalg.norm(moving.base - before))
             run.keep(weights, loss)
@@ -112,7 +112,7 @@ class Perceptron:
                 raise StopRun("an epoch without mistakes", True)
         raise StopRun(f"all {self.epochs} epochs done", False)
 
-    def _epoch(self, moving: Moving, bundles: Any, order: Ints, where: str) -> tuple[float, int]:
+    def _epoch(self, moving: ScaledWeights, bundles: Any, order: Ints, where: str) -> tuple[float, int]:
         """One pass over all bundles: the sum of their losses, and how many had mistakes."""
         total, mistakes = 0.0, 0
         for k in order.tolist():

@@ -25,11 +25,11 @@ from hscrf.solvers.course import (
 from hscrf.solvers.epochs import (
     MiniBatch,
     batch_size,
+    bundle_order,
     bundles_of,
     checked_loss,
     kept_on_interrupt,
-    met_in,
-    of_groups,
+    penalty_by_group,
     restore,
     resumed_state,
     seed_of,
@@ -37,7 +37,7 @@ from hscrf.solvers.epochs import (
     state_of,
     with_loss,
 )
-from hscrf.solvers.moving import Moving
+from hscrf.solvers.scaled_weights import ScaledWeights
 
 MOST = 8  # default sequences in a batch
 SAMPLE = 500  # sequences for trying a rate
@@ -125,18 +125,18 @@ class SGD:
         size = batch_size(self.batch, objective.n_parts, MOST)
         bundles, groups = bundles_of(objective, shuffled(objective.n_parts, seed, 0), size, c2)
         descent = Stochastic(self, bundles, groups, min(size, objective.n_parts), objective.n_parts, c1, c2)
-        moving, first, loss = Moving(run.weights, groups, self.average), 0, np.inf
+        moving, first, loss = ScaledWeights(run.weights, groups, self.average), 0, np.inf
         state = resumed_state(run, self)
         if state is not None:
             restore(moving, state)
             run.resume(state)
             first, loss, descent.rate = int(state["epoch"]), float(state["loss"]), float(state["rate"])
         elif self.rate is None:
-            descent.rate = _calibrated(descent, moving.base, met_in(bundles, seed, 0))
+            descent.rate = _calibrated(descent, moving.base, bundle_order(bundles, seed, 0))
         for epoch in range(first, self.epochs):
             former = loss
             with kept_on_interrupt(run, lambda: descent.answer(moving)):
-                loss, norm = descent.epoch(moving, epoch, met_in(bundles, seed, epoch + 1))
+                loss, norm = descent.epoch(moving, epoch, bundle_order(bundles, seed, epoch + 1))
             weights = descent.answer(moving)
             run.keep(weights, loss)
             numbers = {"epoch": epoch + 1, "loss": loss, "rate": descent.rate}
@@ -161,17 +161,17 @@ class Stochastic:
     ) -> None:
         self.options, self.bundles, self.groups, self.n, self.c1, self.c2 = options, bundles, groups, n, c1, c2
         self.size = size  # of a bundle; also for smaller bundles, so that their steps are smaller
-        self.decays = 2 * of_groups(c2, groups) / n
+        self.decays = 2 * penalty_by_group(c2, groups) / n
         self.every = -(-len(bundles) // TRUNCATIONS) if np.any(c1) else 0
         self.rate = 1.0 if options.rate is None else options.rate
 
-    def answer(self, moving: Moving) -> Floats:
+    def answer(self, moving: ScaledWeights) -> Floats:
         """The weights so far."""
         if np.any(self.c1):
             return np.where(moving.base == 0, 0.0, moving.mean)
         return moving.mean
 
-    def epoch(self, moving: Moving, epoch: int, order: Ints) -> tuple[float, float]:
+    def epoch(self, moving: ScaledWeights, epoch: int, order: Ints) -> tuple[float, float]:
         """One pass over all bundles: the penalised loss, and the norm of the gradient."""
         if epoch & (epoch - 1) == 0:
             moving.restart()  # at epochs 0, 1, 2, 4, 8, ...
@@ -188,14 +188,14 @@ class Stochastic:
         norm = self.n / moved * float(np.linalg.norm(moving.base - before))
         return total + penalty_of(moving.base, self.c1, self.c2), norm
 
-    def step(self, moving: Moving, bundle: MiniBatch, rate: float) -> float:
+    def step(self, moving: ScaledWeights, bundle: MiniBatch, rate: float) -> float:
         """One step on a bundle; its loss before the step, without penalties."""
         loss, found = bundle.loss(moving.base, moving.scale)
         moving.shrink(1 - np.minimum(1.0, rate * self.decays))
         bundle.move(found, moving.moves(-rate / self.size))
         return loss
 
-    def truncate(self, moving: Moving, place: int, last: int, rate: float) -> None:
+    def truncate(self, moving: ScaledWeights, place: int, last: int, rate: float) -> None:
         """The soft threshold of L1, now and then, for all steps since the last one."""
         if self.every and (place % self.every == self.every - 1 or place == last - 1):
             steps = place % self.every + 1
@@ -223,7 +223,7 @@ def _calibrated(descent: Stochastic, start: Floats, order: Ints) -> float:
 
 def _trial(descent: Stochastic, start: Floats, sample: Sequence[Any], rate: float) -> float:
     """The penalised loss of a sample after one pass over it; infinite where it diverges."""
-    moving = Moving(start, descent.groups, average=False)
+    moving = ScaledWeights(start, descent.groups, average=False)
     try:
         with np.errstate(all="ignore"):
             for place, bundle in enumerate(sample):

@@ -31,9 +31,7 @@ CRF = "crf."  # before the names of the arrays of the model on top
 
 
 def load(
-    path: File,
-    functions: Mapping[str, Callable[..., Any]] | None = None,
-    trusted: Sequence[str] = (),
+    path: File, functions: Mapping[str, Callable[..., Any]] | None = None, trusted: Sequence[str] = ()
 ) -> StackedCRF:
     """Read a model that :meth:`StackedCRF.save` wrote; ``hscrf.load`` does the same.
 
@@ -106,13 +104,7 @@ def save(model: StackedCRF, path: File) -> None:
     write_container(path, header, arrays)
 
 
-def opened(
-    path: File,
-    header: Mapping[str, Any],
-    arrays: Arrays,
-    functions: Any,
-    trusted: Sequence[str],
-) -> StackedCRF:
+def opened(path: File, header: Mapping[str, Any], arrays: Arrays, functions: Any, trusted: Sequence[str]) -> StackedCRF:
     """Return the model in the content of a file; all of the content is checked.
 
     Parameters
@@ -141,14 +133,7 @@ def opened(
         check_encoder(own, OBSERVATIONS)
         model.encoder_ = ObservationEncoder.restore(own.value, arrays)
         model.scores_ = [
-            _level(
-                entry,
-                f"classifier{k}",
-                path,
-                arrays,
-                trusted,
-                model.crf_.topology_.levels,
-            )
+            _level(entry, f"classifier{k}", path, arrays, trusted, model.crf_.topology_.levels)
             for k, entry in enumerate(content["scores"].entries())
         ]
         given = content["crf_given"].read(bool)
@@ -169,12 +154,7 @@ def _parameters(given: Field) -> dict[str, Any]:
 
 
 def _level(
-    entry: Field,
-    name: str,
-    path: File,
-    arrays: Arrays,
-    trusted: Sequence[str],
-    levels: Sequence[str],
+    entry: Field, name: str, path: File, arrays: Arrays, trusted: Sequence[str], levels: Sequence[str]
 ) -> LevelScores:
     """The classifier of one level."""
     level = entry["level"].choice(*levels)

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, whole_number
 from hscrf.errors import a_type
 from hscrf.estimator.answers import Answer, PosteriorAnswers
-from hscrf.estimator.contract import Scheme
 from hscrf.estimator.hscrf import HSCRF
 from hscrf.families.dynamic import DynamicCRF
 from hscrf.features.specifications import Score, StartScore
 from hscrf.inference import Marginals
 from hscrf.inference.temperatures import Temperature
+from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.induction import loose_topology
 from hscrf.labels.labels import Labels
@@ -27,14 +27,8 @@ from hscrf.labels.scoring import labels_to_score, widened
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Observations, of_names
 from hscrf.observations.readers import check_several, cut_apart
-from hscrf.stacking.neighbours import check_window, csr_of, window_matrix
-from hscrf.stacking.scores import (
-    LevelScores,
-    cross_fitted,
-    fitted,
-    make_folds,
-    targets_of,
-)
+from hscrf.stacking.neighbours import csr_of, window_matrix
+from hscrf.stacking.scores import LevelScores, cross_fitted, fitted, make_folds, targets_of
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="StackedCRF")
@@ -158,12 +152,7 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
         if not targets:
             raise ValueError("Y knows no state of any step, expected labels that a classifier can learn")
         rows = window_matrix(packed, self.window)
-        folds = make_folds(
-            self.cv,
-            len(X),
-            self.groups if groups is None else groups,
-            self.random_state,
-        )
+        folds = make_folds(self.cv, len(X), self.groups if groups is None else groups, self.random_state)
         columns: dict[str, Floats] = {}
         for target in targets:
             columns.update(cross_fitted(classifier, rows, packed.offsets, target, folds))
@@ -178,7 +167,7 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
         return self
 
     def _check_arguments(self) -> None:
-        check_window(self.window)
+        whole_number(self.window, "window", least=0)
         if self.crf is not None and (not isinstance(self.crf, HSCRF) or isinstance(self.crf, DynamicCRF)):
             raise ValueError(f"crf is {a_type(self.crf)}, expected an HSCRF, a ChainCRF or a SemiCRF")
         if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):
@@ -214,10 +203,7 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
     def _add_features(self, crf: Any, scores: Sequence[LevelScores]) -> None:
         """Add each score as a feature of its own state."""
         added = [Score(own.level) for own in scores] + [StartScore(own.level) for own in scores if own.delimited]
-        crf.features = [
-            *(["default"] if crf.features is None else crf.features),
-            *added,
-        ]
+        crf.features = [*(["default"] if crf.features is None else crf.features), *added]
 
     def _observe(self, X: Any) -> list[list[dict[str, float]]]:
         """Observations with the scores of the classifiers that were fitted to all training data."""
@@ -233,38 +219,19 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
         names, table = list(columns), np.stack(list(columns.values()), axis=1).tolist()
         steps = [{"bias": 1.0, **dict(zip(names, row, strict=True))} for row in table]
         if self.passthrough:
-            for step, own in zip(steps, self.asked_features(packed), strict=True):
+            for step, own in zip(steps, self._named(packed), strict=True):
                 step.update(own)
-        offsets = packed.offsets.tolist()
-        return [steps[a:b] for a, b in pairwise(offsets)]
+        return [steps[a:b] for a, b in pairwise(packed.offsets.tolist())]
 
-    def asked_features(self, packed: Observations) -> list[dict[str, float]]:
-        """Return the observations of each step by name.
-
-        Parameters
-        ----------
-        packed : Observations
-
-        Returns
-        -------
-        list of dict of str to float
-        """
+    def _named(self, packed: Observations) -> list[dict[str, float]]:
+        """The observations of each step by name."""
         if packed.dense is not None:
-            return [dict(zip(self._columns(), row, strict=True)) for row in packed.dense.tolist()]
-        names = [f"x:{name}" for name in self._names()]
+            columns = [f"x:{name}" for name in self.encoder_.columns]
+            return [dict(zip(columns, row, strict=True)) for row in packed.dense.tolist()]
+        names = [f"x:{name}" for name in self.encoder_.names]
         matrix = csr_of(of_names(packed))
-        cuts, at, data = (
-            matrix.indptr.tolist(),
-            matrix.indices.tolist(),
-            matrix.data.tolist(),
-        )
-        return [{names[at[k]]: data[k] for k in range(a, b)} for a, b in pairwise(cuts)]
-
-    def _columns(self) -> list[str]:
-        return [f"x:{name}" for name in self.encoder_.columns]
-
-    def _names(self) -> list[str]:
-        return list(self.encoder_.names)
+        at, data = matrix.indices.tolist(), matrix.data.tolist()
+        return [{names[at[k]]: data[k] for k in range(a, b)} for a, b in pairwise(matrix.indptr.tolist())]
 
     # -- prediction: the CRF's, on observations with scores
 
@@ -306,7 +273,7 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
         X, evidence = cut_apart(lengths, ("X", X), ("evidence", evidence))
         return self._fitted().predict_marginals(self._observe(X), evidence)
 
-    def _answers(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
+    def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
         """The answers of the model on top."""
         return self._fitted().ask_posteriors(self._observe(X), evidence, answer)
 

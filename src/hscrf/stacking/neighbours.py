@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from hscrf.arrays import Floats, Ints
+from hscrf.arrays import Floats, Ints, whole_number
 from hscrf.observations.packed import Observations, Sparse, of_names
 from hscrf.observations.readers import kind_of
 
@@ -47,7 +47,7 @@ def windows(X: Sequence[Any], window: int = 5) -> list[Any]:
     >>> windows([[["the"], ["cat"]]], window=1)
     [[['0:the', '1:cat'], ['-1:the', '0:cat']]]
     """
-    check_window(window)
+    whole_number(window, "window", least=0)
     kind = kind_of(X)
     if kind == "dense":
         return [_dense(x, window) for x in X]
@@ -89,7 +89,7 @@ class Windows(BaseEstimator):
         -------
         self
         """
-        check_window(self.window)
+        whole_number(self.window, "window", least=0)
         return self
 
     def transform(self, X: Sequence[Any]) -> list[Any]:
@@ -121,12 +121,6 @@ class Windows(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
-
-
-def check_window(window: Any) -> None:
-    """Raise unless the window is a whole number of at least 0."""
-    if isinstance(window, bool) or not isinstance(window, int | np.integer) or window < 0:
-        raise ValueError(f"window is {window!r}, expected a whole number of neighbours, 0 or more")
 
 
 def _dense(x: Any, window: int) -> Any:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
 from hscrf.features.specifications import BEGINS, SCORES
@@ -59,20 +58,6 @@ class Targets:
     codes: Ints  # (N,)
 
 
-@dataclass
-class Folds:
-    """Which sequences are held out together."""
-
-    held: list[Ints] = field(default_factory=list)  # numbers of sequences
-
-    def steps(self, offsets: Ints) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-        """For each fold the steps (N,) of the others, and of those that are held out."""
-        sequence = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-        for numbers in self.held:
-            held = np.isin(sequence, numbers)
-            yield ~held, held
-
-
 def targets_of(labels: Sequence[Labels], delimited: Sequence[str]) -> list[Targets]:
     """The classes of all steps of all sequences, for each level with a choice."""
     found = []
@@ -106,8 +91,8 @@ def _tags(y: Labels, level: str, delimited: bool) -> list[tuple[Any, bool] | Non
     return tags
 
 
-def make_folds(cv: Any, size: int, groups: Any, random_state: Any) -> Folds:
-    """Deal sequences, or groups of them, to folds."""
+def make_folds(cv: Any, size: int, groups: Any, random_state: Any) -> list[Ints]:
+    """The numbers of the sequences of each fold; a group of sequences is in one fold."""
     from sklearn.model_selection import GroupKFold, KFold
 
     if groups is not None and len(groups) != size:
@@ -121,15 +106,13 @@ def make_folds(cv: Any, size: int, groups: Any, random_state: Any) -> Folds:
             what = "sequence" if groups is None else "group"
             raise ValueError(f"there is one {what}, but scores are fitted on others: expected at least 2 of them")
         folds = min(int(cv), several)
-        seed = random_state if random_state is None or isinstance(random_state, int | np.integer) else None
-        splitter = KFold(folds, shuffle=True, random_state=0 if seed is None else int(seed))
-        if groups is not None:
-            splitter = GroupKFold(folds)
+        seed = int(random_state) if isinstance(random_state, int | np.integer) else 0
+        splitter = KFold(folds, shuffle=True, random_state=seed) if groups is None else GroupKFold(folds)
     held = [np.asarray(test) for _, test in splitter.split(np.zeros(size), None, groups)]
     missing = np.setdiff1d(np.arange(size), np.concatenate(held))
     if missing.size or sum(map(len, held)) != size:
         raise ValueError(f"cv is {cv!r}, which does not hold out every sequence once")
-    return Folds(held)
+    return held
 
 
 def fitted(classifier: Any, rows: Any, codes: Ints) -> Any:
@@ -142,12 +125,16 @@ def fitted(classifier: Any, rows: Any, codes: Ints) -> Any:
     return clone(classifier).fit(rows[known], codes[known])
 
 
-def cross_fitted(classifier: Any, rows: Any, offsets: Ints, targets: Targets, folds: Folds) -> dict[str, Floats]:
+def cross_fitted(
+    classifier: Any, rows: Any, offsets: Ints, targets: Targets, folds: Sequence[Ints]
+) -> dict[str, Floats]:
     """Scores of each step from classifiers that have not seen its sequence."""
     scores = targets.scores
     probabilities = np.zeros((rows.shape[0], len(scores.classes)))
-    for others, held in folds.steps(offsets):
-        codes = np.where(others, targets.codes, -1)
+    sequence = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    for numbers in folds:
+        held = np.isin(sequence, numbers)
+        codes = np.where(held, -1, targets.codes)
         present = np.unique(codes[codes >= 0])
         model = fitted(classifier, rows, codes)
         if model is None and present.size == 1:

@@ -87,15 +87,13 @@ class StepScorer:
     def as_sequence(self, x: Any) -> Any:
         """One observation as a sequence of one step."""
         if hasattr(x, "iloc") and hasattr(x, "columns"):
-            if len(x) != 1:
-                raise ValueError(f"the observation is a table of {len(x)} rows, expected one: extend() takes several")
-            return x
+            return one_row(x)
         if hasattr(x, "to_frame"):  # a row of a DataFrame
             x = x.to_dict()
         if not getattr(self.encoder, "has_columns", False):
             return x if hasattr(x, "tocsr") else [x]
         if not isinstance(x, Mapping) and not self.encoder.texts:
-            return np.asarray(x, dtype=np.float64)[None]
+            return one_row(np.atleast_2d(np.asarray(x, dtype=np.float64)))
         cells = self._named_cells(x) if isinstance(x, Mapping) else self._cells_in_order(x)
         return Table({name: read_cells([cell], name, 0) for name, cell in cells.items()})
 
@@ -121,3 +119,10 @@ class StepScorer:
                 f"the observation has {several(len(x), 'cell')}, expected {len(names)}: {', '.join(names)}"
             )
         return dict(zip(names, x, strict=True))
+
+
+def one_row(table: Any) -> Any:
+    """The table of one observation; raise if it has more rows."""
+    if len(table) != 1:
+        raise ValueError(f"the observation is a table of {len(table)} rows, expected one: extend() takes several")
+    return table

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hscrf.arrays import Floats
+from hscrf.arrays import Floats, whole_number
 from hscrf.errors import InfeasibleError, several
 from hscrf.fillers import expanded
 from hscrf.potentials import Key
@@ -39,10 +39,10 @@ class Step:
         Probabilities of the states, in the order of the topology's states.
     """
 
-    step: int  # counted from 0
-    labels: dict[str, Any]  # level -> state
-    starts: dict[str, bool]  # level -> whether a segment starts at this step
-    probabilities: dict[str, Floats] | None = None  # level -> (S,), in the order of the topology's states
+    step: int
+    labels: dict[str, Any]
+    starts: dict[str, bool]
+    probabilities: dict[str, Floats] | None = None
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,7 @@ class Stream:
     def __init__(
         self, scorer: StepScorer, topology: Topology, shown: Any, lag: int = 20, marginals: bool = False
     ) -> None:
-        if isinstance(lag, bool) or not isinstance(lag, (int, np.integer)) or lag < 0:
-            raise ValueError(f"lag is {lag!r}, expected a number of steps, 0 or more")
-        self.lag = int(lag)
+        self.lag = whole_number(lag, "lag", least=0)
         self.marginals = marginals
         self.scorer = scorer
         self.layout = Layout(expanded(topology), scorer.durations, scorer.limits, scorer.keys, scorer.tails)

@@ -57,7 +57,7 @@ class Inputs:
         self.mean = self.scale = np.zeros(0)
         self.missing: list[int] = []  # numeric columns that lack values in the training data
         self.text: str | None = None
-        self.rare: set[int] = set()  # numbers of words that occur once in the training data
+        self.rare: Any = None  # bool tensor: which numbers are of words that occur once in the training data
 
     @property
     def columns(self) -> dict[str, int]:
@@ -112,12 +112,16 @@ class Inputs:
         self.bag, self.alphabet = numbered_names(bag, self.min_count), numbered_names(Counter(letters), 1)
         if self.text is not None:
             words = self.names[self.text]
-            self.rare = {words[word] for word, count in counts[self.text].items() if count == 1 and word in words}
+            self._mark_rare([words[word] for word, count in counts[self.text].items() if count == 1 and word in words])
         table = np.concatenate(
             [np.pad(t, ((0, 0), (0, len(self.numbers) - t.shape[1])), constant_values=np.nan) for t in found]
         )
         self._fit_scales(table)
         return self
+
+    def _mark_rare(self, numbers: Sequence[int]) -> None:
+        self.rare = torch.zeros(self.columns[self.text or ""], dtype=torch.bool)
+        self.rare[list(numbers)] = True
 
     def _lookups(self, read: Read) -> dict[str, Sequence[str]]:
         """What is looked up in the vocabulary of each column: names, and the spelling of words."""
@@ -237,10 +241,10 @@ class Inputs:
         -------
         tensor (B, T, K)
         """
-        if self.text is None or not self.rare:
+        if self.rare is None or self.text is None:
             return names
         k = list(self.names).index(self.text)
-        rare = torch.isin(names[..., k], torch.tensor(sorted(self.rare)))
+        rare = self.rare[names[..., k]]
         hidden = rare & (torch.rand(rare.shape, generator=generator) < share)
         names = names.clone()
         names[..., k][hidden] = UNKNOWN
@@ -264,7 +268,7 @@ class Inputs:
             "scale": self.scale.tolist(),
             "missing": self.missing,
             "text": self.text,
-            "rare": sorted(self.rare),
+            "rare": [] if self.rare is None else self.rare.nonzero().flatten().tolist(),
             "min_count": self.min_count,
         }
 
@@ -286,7 +290,8 @@ class Inputs:
         found.alphabet, found.bag = in_order_of(content["alphabet"]), in_order_of(content["bag"])
         found.numbers, found.missing, found.text = content["numbers"], content["missing"], content["text"]
         found.mean, found.scale = np.array(content["mean"]), np.array(content["scale"])
-        found.rare = set(content["rare"])
+        if found.text is not None:
+            found._mark_rare(content["rare"])
         return found
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import torch
 
 from hscrf.arrays import Floats
+from hscrf.estimator.checks import warn_of_weights
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
+from hscrf.objective.likelihood import checked_weights
 from hscrf.observations.readers import length_of
 from hscrf.topology import Topology
 from hscrf.torch.inputs import Inputs, check_is_sequence
@@ -111,11 +113,5 @@ def check_data(X: Any, Y: Any, sample_weight: Any) -> Floats | None:
             raise ValueError(f"X[{n}] has {length_of(x)} steps but Y[{n}] has {y.length}")
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (len(X),):
-        raise ValueError(f"sample_weight has shape {weights.shape}; expected ({len(X)},), a weight for each sequence")
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ValueError("sample_weight has a number that is negative or not finite; expected numbers of at least 0")
-    if not weights.any():
-        raise ValueError("sample_weight is 0 for all sequences; expected a positive weight of at least one")
-    return weights
+    warn_of_weights(sample_weight)
+    return checked_weights(sample_weight, len(X))

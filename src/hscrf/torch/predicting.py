@@ -16,12 +16,12 @@ from hscrf.errors import SequenceError
 from hscrf.estimator.answers import Answer, PosteriorAnswers, answers_of
 from hscrf.estimator.confidence import hidden_states, with_confidence
 from hscrf.fillers import shown
-from hscrf.inference import Marginals, Posterior
+from hscrf.inference import Posterior
 from hscrf.inference.decoding import check_loss, expected_gains
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import as_labels, over
-from hscrf.labels.scoring import labels_to_score, possible_labels
+from hscrf.labels.reading import as_evidence
+from hscrf.labels.scoring import allowed_labels, labels_to_score, possible_labels
 from hscrf.observations.readers import length_of
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
@@ -78,21 +78,7 @@ class NeuralPredictor(PosteriorAnswers):
         states, ends, score = posterior.batch.best(gains)
         return Labels(self.topology_, shown(self.topology_, states), ends, score=float(score[0]))
 
-    def predict_marginals(self, X: Sequence[Any], evidence: Any = None) -> list[Marginals]:
-        """Return posterior probabilities of states, endings and segments of each sequence.
-
-        Parameters
-        ----------
-        X, evidence
-            As in :meth:`predict`.
-
-        Returns
-        -------
-        list of Marginals
-        """
-        return self.ask_posteriors(X, evidence, lambda posterior, n: posterior.marginals)
-
-    def _answers(self, X: Sequence[Any], evidence: Any, answer: Answer) -> list[Any]:
+    def ask_posteriors(self, X: Sequence[Any], evidence: Any, answer: Answer) -> list[Any]:
         """Answers about posteriors."""
         self._check_fitted()
         found = self._ask_layer(X, evidence, self.crf_.posteriors)
@@ -180,15 +166,7 @@ class NeuralPredictor(PosteriorAnswers):
         found = []
         for n, (y, x) in enumerate(zip(given, X, strict=True)):
             length = length_of(x)
-            if y is None:
-                found.append(Labels.unknown(self.topology_, length))
-                continue
-            if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (
-                self.topology_.levels,
-                self.topology_.states,
-            ):
-                (y,) = over([y], self.topology_)
-            found.append(as_labels(y, n, length, self.topology_, self.scheme_, "evidence"))
+            found.append(as_evidence(y, n, length, self.topology_, self.scheme_))
             if found[-1].length != length:
                 raise ValueError(f"X[{n}] has {length} steps but evidence[{n}] has {found[-1].length}")
         return found
@@ -198,11 +176,7 @@ class NeuralPredictor(PosteriorAnswers):
 
     def _possible(self, truth: Sequence[Labels]) -> tuple[list[bool], list[Labels]]:
         """Which labels the model allows, and the labels over its topology; those that it forbids become unknown."""
-        found = [possible_labels(y, self.topology_, n) for n, y in enumerate(truth)]
-        known = [
-            Labels.unknown(self.topology_, y.length) if z is None else z for y, z in zip(truth, found, strict=True)
-        ]
-        return [z is not None for z in found], known
+        return allowed_labels(truth, self.topology_, lambda y, n: possible_labels(y, self.topology_, n))
 
 
 @contextmanager

@@ -48,9 +48,9 @@ class Tagger(BaseEstimator, NeuralPredictor):
         Levels with a score for each duration, see :class:`CRF`.
     max_duration : dict from level to int, optional
         Longest segments of some levels.
-    fillers : None, "auto", or dict from level to states
-        States that remember the state before them (:mod:`hscrf.fillers`); "auto" takes states named "O"
-        where the labels show that memory pays. They make the layer slower.
+    fillers : "auto" (default), None, or dict from level to states
+        States that remember the last other state before them (:mod:`hscrf.fillers`). "auto" takes states named "O" if
+        the training labels show that memory pays; it makes the layer slower.
     scheme : str or dict, default "auto"
         How label columns are written: "plain", "bio" or "bioes".
     children : {"auto", "seen", "all"}
@@ -113,7 +113,7 @@ class Tagger(BaseEstimator, NeuralPredictor):
         parts: Any = ("token", "start", "stop"),
         durations: Any = None,
         max_duration: Mapping[str, int] | None = None,
-        fillers: Any = None,
+        fillers: Any = "auto",
         scheme: Any = "auto",
         children: str = "auto",
         hidden: int | None = None,
@@ -205,12 +205,9 @@ class Tagger(BaseEstimator, NeuralPredictor):
         topology = statistics.topology()
         if self.max_duration:
             topology = topology.limited(self.max_duration)
-        if self.fillers == "auto":
-            neighbours = FillerNeighbours()
-            neighbours.update(labels)
-            topology = topology if topology.remembers else topology.remembering(neighbours.worth_it(topology))
-        else:
-            topology = topology.remembering(self.fillers or {})
+        neighbours = FillerNeighbours()
+        neighbours.update(labels)
+        topology = neighbours.remembering(topology, self.fillers)
         return topology, over(labels, topology)
 
     def _train(

@@ -17,7 +17,7 @@ from hscrf.fillers import expanded
 from hscrf.labels.columns import blank, ends_of_runs, open_runs
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known, close_packed, pack_labels, pack_sets
+from hscrf.labels.packed import PackedLabels, close_packed, pack_labels, pack_sets
 from hscrf.labels.reading import read_many
 from hscrf.labels.rules import RULES_OF_MANY
 from hscrf.labels.schemes import schemes_in
@@ -61,7 +61,7 @@ class KeptTargets:
 class Target:
     """The labels of the sequences of a batch, one by one and packed."""
 
-    def __init__(self, topology: Topology, known: Known, given: Sequence[Labels] | None = None) -> None:
+    def __init__(self, topology: Topology, known: PackedLabels, given: Sequence[Labels] | None = None) -> None:
         self.topology, self.known, self.given = topology, known, given
         self._evidence: Evidence | None = None
 
@@ -206,7 +206,7 @@ def _from_tensors(topology: Topology, frame: PaddedBatch, given: Given, name: st
             ends[d][(ends[d - 1] == 1) & (ends[d] < 0)] = 1
     if topology.unit_bottom and given.get(topology.depth - 1, (None, None))[1] is None:
         ends[-1] = 1
-    found = Target(topology, Known(states, ends, frame.offsets))
+    found = Target(topology, PackedLabels(states, ends, frame.offsets))
     if has_rules(topology) or any(stops is not None for _, stops in given.values()):
         found.check(name)
     return found

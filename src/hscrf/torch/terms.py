@@ -12,8 +12,8 @@ import numpy as np
 
 from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
-from hscrf.labels.events import events
-from hscrf.labels.packed import Known
+from hscrf.labels.events import event_cells
+from hscrf.labels.packed import PackedLabels
 from hscrf.objective.margin import add_costs
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
@@ -176,7 +176,7 @@ class PathCells(NamedTuple):
 class Path:
     """The score of complete labels of each sequence: a sum of cells of the values."""
 
-    def __init__(self, topology: Topology, known: Known) -> None:
+    def __init__(self, topology: Topology, known: PackedLabels) -> None:
         self.topology, self.known = topology, known
         self.sequence_of = np.repeat(np.arange(known.offsets.size - 1), np.diff(known.offsets))
         self._kept: dict[Any, PathCells] = {}
@@ -196,7 +196,7 @@ class Path:
                 self._check_durations(key, shape)
             deciding = (key, ("duration", key[1]), ("segment", key[1]))  # where durations are open, these set the limit
             own = {other: shapes[other] for other in deciding if other in shapes}
-            cells[key], steps = events(self.topology, own, self.known, key)
+            cells[key], steps = event_cells(self.topology, own, self.known, key)
             sequences[key] = self.sequence_of[steps]
         return PathCells(cells, sequences, np.concatenate(list(sequences.values())))
 

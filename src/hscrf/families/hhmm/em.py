@@ -14,7 +14,7 @@ from hscrf.families.factors import FactorBlock
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.labels.events import family_events, own_events
 from hscrf.labels.labels import Labels
-from hscrf.labels.packed import Known, closed_labels
+from hscrf.labels.packed import PackedLabels, closed_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut_chunks
 from hscrf.observations.packed import Observations
@@ -57,7 +57,7 @@ class Expectation:
         return self.workers.sum(add, [self.chunks], self.scorer.size)
 
 
-def known_counts(scorer: Scorer, known: Known) -> dict[Key, Floats]:
+def known_counts(scorer: Scorer, known: PackedLabels) -> dict[Key, Floats]:
     """Counts of the events that partial labels determine."""
     counts = {key: np.zeros(shape) for key, shape in scorer.shapes(known.states.shape[1]).items()}
     for key, table in counts.items():

@@ -51,15 +51,15 @@ class MomentBlock(Block):
         """The number of weights."""
         return (2 * self.features + 1) * self.shape[0]
 
-    def add(self, weights: Floats, seen: Observations, out: Floats, factor: float = 1.0) -> None:
+    def add(self, weights: Floats, observations: Observations, out: Floats, factor: float = 1.0) -> None:
         """Add the log densities of the observations."""
-        z = of_columns(seen)
+        z = of_columns(observations)
         linear, square, constant = self.split(weights)
         out += factor * (z @ linear + z**2 @ square + constant)
 
-    def pull(self, counts: Floats, seen: Observations, gradient: Floats, factor: float = 1.0) -> None:
+    def pull(self, counts: Floats, observations: Observations, gradient: Floats, factor: float = 1.0) -> None:
         """Add the expected sums, sums of squares and counts of each state."""
-        z, counts = of_columns(seen), factor * counts
+        z, counts = of_columns(observations), factor * counts
         linear, square, constant = self.split(gradient)
         linear += z.T @ counts
         square += (z**2).T @ counts
@@ -95,10 +95,10 @@ class EmissionEncoder(ObservationEncoder):
         if emission not in (None, "categorical", "gaussian"):
             raise ValueError(f"emission is {emission!r}, expected 'categorical', 'gaussian' or None")
         if emission == "gaussian" or (emission is None and not holds_symbols(X)):
-            seen = super().fit_pack(X)
-            if seen.dense is None or seen.sparse is not None:
+            observations = super().fit_pack(X)
+            if observations.dense is None or observations.sparse is not None:
                 raise ValueError("X holds lists of features; expected one symbol or a row of numbers for each step")
-            return seen
+            return observations
         self.kind, self.settled = "symbols", True
         symbols = flat_symbols(X)
         found = np.unique(symbols).tolist() if isinstance(symbols, np.ndarray) else dict.fromkeys(symbols)
@@ -224,11 +224,11 @@ def fit_gaussians(
 ) -> None:
     """Overwrite the weights by mean and variance of each state with observations; other states keep theirs."""
     linear, square, count = block.split(moments)
-    seen = count > 0
-    mean = linear[:, seen] / count[seen]
+    met = count > 0
+    mean = linear[:, met] / count[met]
     scale = encoder.scale[:, None]
-    variance = np.maximum((square[:, seen] / count[seen] - mean**2) * scale**2, min_variance)
-    weights.reshape(-1, count.size)[:, seen] = natural_parameters(encoder, mean * scale, variance)
+    variance = np.maximum((square[:, met] / count[met] - mean**2) * scale**2, min_variance)
+    weights.reshape(-1, count.size)[:, met] = natural_parameters(encoder, mean * scale, variance)
 
 
 def emission_of(block: Block, weights: Floats, encoder: EmissionEncoder) -> Categorical | Gaussian:

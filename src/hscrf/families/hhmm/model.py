@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hscrf.arrays import Floats, generator
-from hscrf.engine.cost import foresee
+from hscrf.arrays import Floats, Random, generator
+from hscrf.engine.cost import report_cost
 from hscrf.estimator.checks import check_lengths, check_options, check_steps, packed_lengths, unchanged_on_failure
-from hscrf.estimator.nested import SequenceEstimator
+from hscrf.estimator.parameters import SequenceEstimator
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.scored import Scored
 from hscrf.families.factors import FactorBlock
@@ -89,6 +89,7 @@ class HHMM(SequenceEstimator, Predictor):
     """
 
     _encoder_class = EmissionEncoder
+    encoder_: EmissionEncoder
 
     def __init__(
         self,
@@ -195,16 +196,20 @@ class HHMM(SequenceEstimator, Predictor):
         with unchanged_on_failure(self), Workers(self.n_jobs) as workers:
             warm = self.warm_start and hasattr(self, "coef_")
             with waiting("packing", self.verbose):
-                seen, labels = self._pack(X, Y) if warm else self._learn_frame(X, Y)
+                if warm:
+                    observations = self.encoder_.pack(X)
+                    labels = None if Y is None else self.read_evidence(Y, observations, "Y")
+                else:
+                    observations, labels = self._learn_frame(X, Y)
             complete = labels is not None and all(y.is_complete for y in labels)
             scorer = Scorer(self.topology_, self.blocks_)
-            foresee(self, packed_lengths(seen))
+            report_cost(self, packed_lengths(observations))
             with waiting("training", self.verbose):
-                expect = Expectation(scorer, seen, labels, workers)
+                expect = Expectation(scorer, observations, labels, workers)
                 if warm:
                     self._run_em(expect, self.coef_, complete)
                 else:
-                    self._run_starts(expect, partial(self._start, scorer, seen, labels, complete), complete)
+                    self._run_starts(expect, partial(self._start, scorer, observations, labels, complete), complete)
             self.temperature_ = {}
         return self
 
@@ -213,13 +218,13 @@ class HHMM(SequenceEstimator, Predictor):
         if not self.smoothing >= 0:
             raise ValueError(f"smoothing is {self.smoothing!r}, expected a number of at least 0")
         encoder, labels, wanted = EmissionEncoder(), None, self._given_topology()
-        seen = encoder.fit_pack(X, self.emission)
+        observations = encoder.fit_pack(X, self.emission)
         if Y is not None:
             given = given_labels(Y, () if wanted is None else wanted.levels[1:])
             check_lengths(X, given)
             self.scheme_ = schemes_in(given, self.scheme, wanted)
-            topology, labels = encode_labels(given, packed_lengths(seen), wanted, self.scheme_)
-            check_steps(seen, labels)
+            topology, labels = encode_labels(given, packed_lengths(observations), wanted, self.scheme_)
+            check_steps(observations, labels)
         elif wanted is not None:
             topology = wanted
         else:
@@ -227,18 +232,13 @@ class HHMM(SequenceEstimator, Predictor):
         check_generative(topology)
         self.topology_, self.encoder_ = topology, encoder
         self.blocks_ = self._new_blocks()
-        return seen, labels
+        return observations, labels
 
     def _given_topology(self) -> Topology | None:
         """The given topology, or the flat one of ``n_components``."""
         if self.n_components is not None:
             return Topology({"state": range(self.n_components)})
         return None if self.topology is None else self.topology.remembering({})
-
-    def _pack(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:
-        """Pack the data in the frame of an earlier fit."""
-        seen = self.encoder_.pack(X)
-        return seen, None if Y is None else self.read_evidence(Y, seen, "Y")
 
     def _new_blocks(self) -> list[Block]:
         """A block for each table of probabilities, with the cells that the topology allows, then the emission."""
@@ -271,7 +271,7 @@ class HHMM(SequenceEstimator, Predictor):
     def _start(
         self,
         scorer: Scorer,
-        seen: Observations,
+        observations: Observations,
         labels: Sequence[Labels] | None,
         complete: bool,
         rng: np.random.Generator,
@@ -282,13 +282,13 @@ class HHMM(SequenceEstimator, Predictor):
             return even
         statistics = rng.exponential(size=scorer.size)
         token = self._pieces(statistics)[-1][1]
-        if seen.dense is not None:
-            token[:] = scattered_moments(seen.dense, self.topology_.n_states[-1], rng)
+        if observations.dense is not None:
+            token[:] = scattered_moments(observations.dense, self.topology_.n_states[-1], rng)
         else:
-            met = np.bincount(of_names(seen).indices, minlength=len(self.encoder_.names))
+            met = np.bincount(of_names(observations).indices, minlength=len(self.encoder_.names))
             token *= np.repeat(met / met.mean(), self.topology_.n_states[-1])
         if labels is not None:
-            scorer.pull(known_counts(scorer, pack_labels(labels)), seen, statistics)
+            scorer.pull(known_counts(scorer, pack_labels(labels)), observations, statistics)
         return self._maximise(statistics, even)
 
     def _run_em(self, expect: Expectation, weights: Floats, complete: bool) -> None:
@@ -383,7 +383,7 @@ class HHMM(SequenceEstimator, Predictor):
         return super().score(X, Y, lengths=lengths)
 
     def generate(
-        self, n: int = 1, length: int | None = None, random_state: Any = None
+        self, n: int = 1, length: int | None = None, random_state: Random = None
     ) -> tuple[list[Any], list[Labels]]:
         """Draw n new sequences and their labels from the model.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hscrf.studio.data.database import Event
 from hscrf.studio.data.knowledge import Knowledge, Level
-from hscrf.studio.data.problems import Invalid as Invalid
+from hscrf.studio.data.problems import Invalid
 
 FIXES = ("label", "boundary", "segment")
 KINDS = (*FIXES, "accept", "release", "undo", "redo", "mark")  # that a person may send; "import" comes from files

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from hscrf.io.elan import write_eaf
 from hscrf.io.exports import file_name
 from hscrf.io.label_studio import write_label_config
 from hscrf.io.spans import Labelled, Span, joined
-from hscrf.io.tiers import write_eaf
 from hscrf.io.timelines import MODEL_TIER, PlaceError, Timeline, digest_of, place
 from hscrf.studio.data.knowledge import Level
 from hscrf.studio.data.sequences import numeric_channels, shown

@@ -14,7 +14,7 @@ from hscrf import io
 from hscrf.io.documents import Document
 from hscrf.io.exports import file_name, segment_lines
 from hscrf.io.timelines import MODEL_TIER
-from hscrf.studio.data.events import Invalid
+from hscrf.studio.data.problems import Invalid
 from hscrf.studio.exchange.conversion import body_of, elan, label_config, label_studio_tasks, labelled, tiers_with_model
 from hscrf.studio.exchange.records import ExportRecord, records_of
 from hscrf.studio.work.claims import Held

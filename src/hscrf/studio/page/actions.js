@@ -1,7 +1,7 @@
 // What a person does, turned into fixes. Every action works on what is on the screen.
 
 import { keyFor } from "./bindings.js";
-import { chosen, doubtful, indexAt } from "./segments.js";
+import { chosen, digitsOf, doubtful, indexAt } from "./segments.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 
@@ -85,7 +85,8 @@ export class Actions {
   /** This segment is right; go on to the next unconfirmed one. */
   accept() {
     const { level, segment, index, by } = this.now();
-    if (segment[2] === null) return this.say("there is no label to accept here yet: press 1 to 9 or Enter");
+    if (segment[2] === null)
+      return this.say(`there is no label to accept here yet: press ${digitsOf(this.state.level(level).labels)} or Enter`);
     if (by === "accepted") return this.stepOn(index);
     this.send("accept", { segments: { [level]: [segment] } });
     this.stepOn(index);
@@ -136,14 +137,14 @@ export class Actions {
     this.send("redo", {});
   }
 
-  /** How far a border may go: it stays between its neighbours. @param {string} level @param {number} from */
+  /** How far a border may go: to its neighbours, and there the segment between is gone. @param {string} level @param {number} from */
   limits(level, from) {
     const segments = this.state.shown?.segments[level] || [];
     const right = indexAt(segments, from);
     if (right < 1 || segments[right][0] !== from) return null;
     return {
-      low: segments[right - 1][0] + 1,
-      high: segments[right][1] - 1,
+      low: segments[right - 1][0],
+      high: segments[right][1],
       left: segments[right - 1][2],
       label: segments[right][2],
     };
@@ -170,17 +171,28 @@ export class Actions {
     this.state.select({ level, step: at });
   }
 
-  /** What it means that a border was moved. Without a model a label does not spread by itself: the segment that grew takes
-   * its label along.
+  /** What it means that a border was moved. The segment that grew takes its label along where it covers the other segment
+   * as a whole, and without a model, as a label does not spread by itself then.
    * @param {string} level @param {number} from @param {number} at
    * @param {{low: number, high: number, left: string | null, label: string | null}} limits @returns {[string, any]} */
   moved(level, from, at, limits) {
     const label = at > from ? limits.left : limits.label;
-    if (this.state.level(level).unit)
-      return ["label", { level, start: Math.min(from, at), stop: Math.max(from, at), label }];
-    if (this.state.shown?.model !== null || label === null) return ["boundary", { level, at, on: true, from }];
-    const [start, stop] = at > from ? [limits.low - 1, at] : [at, limits.high + 1];
+    const crossed = { level, start: Math.min(from, at), stop: Math.max(from, at) };
+    const gone = at === limits.low || at === limits.high;
+    if (this.state.level(level).unit) return ["label", { ...crossed, label }];
+    if (gone && label === null) return ["release", crossed];
+    if (!gone && this.isHeld(level, from))
+      return this.state.shown?.model === null ? ["release", crossed] : ["boundary", { level, at, on: true }];
+    if (!gone && (this.state.shown?.model !== null || label === null)) return ["boundary", { level, at, on: true, from }];
+    const [start, stop] = at > from ? [limits.low, at] : [at, limits.high];
     return ["segment", { level, start, stop, label }];
+  }
+
+  /** Whether a level above has a fixed border there: it stays, and so does one below. What is crossed becomes a segment of its
+   * own. @param {string} level @param {number} at */
+  isHeld(level, at) {
+    const { levels, shown } = this.state;
+    return levels.slice(0, levels.indexOf(level)).some((above) => shown?.fixed_borders[above]?.on.includes(at));
   }
 
   /** The border that is being moved goes back. */

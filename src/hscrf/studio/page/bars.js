@@ -2,7 +2,7 @@
 
 import { colour, hatching, hatchingOf, hueOf } from "./colours.js";
 import { sides } from "./layout.js";
-import { fixedInside, indexAt, nameOf } from "./segments.js";
+import { digitsOf, fixedInside, indexAt, nameOf } from "./segments.js";
 
 /** @typedef {import("./types.js").View} View */
 /** @typedef {import("./types.js").Line} Line */
@@ -93,14 +93,15 @@ function letters(pen, text, room) {
 }
 
 /** The sign and the name. Where there is no room for both the name goes first: the outline says the same as the sign.
- * @param {Pen} pen @param {string | null} label @param {import("./types.js").By} by @param {number[]} box */
-function inscribe(pen, label, by, [x, y, width, height]) {
+ * @param {Pen} pen @param {{labels: string[]}} level @param {string | null} label @param {import("./types.js").By} by
+ * @param {number[]} box */
+function inscribe(pen, level, label, by, [x, y, width, height]) {
   if (width < 14) return;
   pen.fillStyle = pen.strokeStyle = colour("label-ink");
   pen.textBaseline = "middle";
   const middle = y + height / 2;
   const sign = label === null ? 6 : by === "model" ? 15 : 19;
-  const name = label === null && width > 340 ? `${nameOf(label)}: drag over steps, then press 1 to 9` : nameOf(label);
+  const name = label === null && width > 340 ? `${nameOf(label)}: drag over steps, then press ${digitsOf(level.labels)}` : nameOf(label);
   const words = fitted(pen, name, width - sign - 5);
   if (words.length < 3 && words !== label) {
     pen.fillText(letters(pen, nameOf(label), width - 6), x + 3, middle + 0.5);
@@ -147,7 +148,7 @@ export function drawBars(pen, view, level, line, top, height, first, last) {
     const box = [left + 0.5, top, right - left - 1, height];
     fill(pen, level, label, box);
     outline(pen, by[i], box);
-    inscribe(pen, label, by[i], box);
+    inscribe(pen, level, label, by[i], box);
     if (by[i] === "model") drawFixedSteps(pen, fixedInside(view, level.name, segments[i]), line, box);
   }
   drawColumns(pen, columns, level, top, height);

@@ -60,7 +60,7 @@ export function openBulk(studio) {
 async function surest() {
   const { sequences } = await ask("/api/bulk/preview?confidence=0.5");
   const [first] = sequences;
-  return `no sequence is as sure as that${first ? `; the surest is ${first.name} with ${first.confidence}` : ""}`;
+  return first ? `No sequence is as sure as that; the surest is ${first.name} with ${first.confidence}.` : "Among the sequences that are not done, none is as sure as 0.5.";
 }
 
 /** Remember what was accepted together last. @param {import("./studio.js").Studio} studio

@@ -65,12 +65,20 @@ export function showAllChannels(project) {
   keep(project, { hidden: [] });
 }
 
+/** What the columns of the dialog are. */
+const heads = () =>
+  make(
+    "div",
+    { className: "channel heads", "aria-hidden": "true" },
+    ...["shown", "order", "smallest", "largest", "scale"].map((words) => make("span", { className: "quiet" }, words)),
+  );
+
 /** The dialog of channels. @param {Project | null} project @param {Observations} seen @param {() => void} changed draws the tracks */
 export function openChannels(project, seen, changed) {
   const list = make("div", { className: "channels", role: "list" });
   const show = (/** @type {string} */ focus = "") => {
     const names = ordered(project, seen).map((i) => seen.channels[i].name);
-    list.replaceChildren(...names.map((name) => row(name, names)));
+    list.replaceChildren(heads(), ...names.map((name) => row(name, names)));
     const [words, at] = focus.split("-");
     const turned = { up: "down", down: "up" }[words] || words; // at an end only the other way is left
     const found = [focus, `${turned}-${at}`].map((name) => list.querySelector(`[data-focus="${name}"]:not(:disabled)`));
@@ -126,7 +134,7 @@ export function openChannels(project, seen, changed) {
     };
     const [low, high] = [field("Smallest", 0, min), field("Largest", 1, max)];
     const words = make("span", { className: "quiet", role: "status" }, scale ? "" : "follows the data");
-    const auto = make("button", { type: "button", "aria-label": `Automatic scale of ${name}` }, "Automatic");
+    const auto = make("button", { type: "button", "aria-label": `Automatic scale of ${name}`, disabled: !scale }, "Automatic");
     const set = () => {
       const { [name]: _, ...others } = kept(project).scales;
       const empty = low.value === "" && high.value === "";
@@ -139,6 +147,7 @@ export function openChannels(project, seen, changed) {
         : found[0] < found[1]
           ? ""
           : "the smallest must be below the largest";
+      auto.disabled = empty;
       if (!empty && !(found[0] < found[1])) return;
       keep(project, { scales: empty ? others : { ...others, [name]: found } });
       changed();
@@ -146,6 +155,7 @@ export function openChannels(project, seen, changed) {
     for (const input of [low, high]) input.addEventListener("change", set);
     auto.addEventListener("click", () => {
       low.value = high.value = "";
+      low.focus(); // the button ends what it can do
       set();
     });
     return [low, high, auto, words];

@@ -33,6 +33,10 @@ export function openKeys(lines, ...first) {
     make("div", {}, make("dt", {}, ...keys.flatMap((key) => [make("kbd", {}, key), " "])), make("dd", {}, words)),
   );
   const legend = [
+    ["drag over a track", "chooses steps; it ends at a border that is near, with Alt anywhere"],
+    ["drag a border", "moves it, or chooses unlabelled steps next to it; with Shift the other of the two"],
+    ["double click", "shows the segment as large as the tracks"],
+    ["wheel", "moves in time if all tracks are in sight, with Shift always; with Ctrl it zooms"],
     ["? and a dashed outline", "suggested by the model"],
     ["✓ and a solid outline", "accepted by a person"],
     ["lock and a solid outline", "fixed by a person: the model works around it"],
@@ -42,7 +46,7 @@ export function openKeys(lines, ...first) {
     ["! and a red dashed frame", "contradicts another label: release one of them"],
     ["purple strip and line", "doubt: 1 − probability of the label shown"],
   ].flatMap(([sign, words]) => [make("dt", {}, sign), make("dd", {}, words)]);
-  open("Keys and signs", ...first, make("dl", { className: "keylist" }, ...rows), make("dl", { className: "legend" }, ...legend));
+  open("Keys, mouse and signs", ...first, make("dl", { className: "keylist" }, ...rows), make("dl", { className: "legend" }, ...legend));
 }
 
 export async function openProgress() {

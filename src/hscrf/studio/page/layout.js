@@ -7,7 +7,7 @@
  *    `pitch`: from one line to the next; `height`: of everything; `rtl`: whether steps go from right to left */
 
 export const GUTTER = 104; // pixels at the left, for the names of the rows
-const EDGE = 12; // pixels free at the right
+export const EDGE = 12; // pixels free at the right
 const GAP = 6;
 
 /** @param {Row["kind"]} kind @param {string} name @param {number} height @param {number} [index] */

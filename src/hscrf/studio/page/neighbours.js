@@ -5,9 +5,8 @@ import { drawBars, fitted } from "./bars.js";
 import { FAMILY, SMALL, sharpen } from "./canvas.js";
 import { colour } from "./colours.js";
 import { make, onPress, soon } from "./dom.js";
-import { GUTTER, layText, measure } from "./layout.js";
+import { EDGE, GUTTER, layText, measure } from "./layout.js";
 import { showsAround, textSize } from "./settings.js";
-import { EDGE } from "./tracks.js";
 import { runsLeft, wordsOf } from "./words.js";
 
 /** @typedef {import("./types.js").View} View */

@@ -2,9 +2,8 @@
 
 import { colour, hueOf } from "./colours.js";
 import { make, mark, soon } from "./dom.js";
-import { GUTTER } from "./layout.js";
+import { EDGE, GUTTER } from "./layout.js";
 import { sharpen } from "./canvas.js";
-import { EDGE } from "./tracks.js";
 
 const BAND = 10; // pixels of the top level's colours
 

@@ -2,8 +2,8 @@
 
 import { stepWords } from "./time.js";
 import { soon } from "./dom.js";
-import { GUTTER, placeAt } from "./layout.js";
-import { indexAt, nameOf, percent, WORDS } from "./segments.js";
+import { EDGE, GUTTER, placeAt } from "./layout.js";
+import { indexAt, nameOf, percent, whose } from "./segments.js";
 
 /** @typedef {import("./types.js").Line} Line */
 
@@ -133,7 +133,7 @@ export class Pointer {
     if (!this.press) return this.hover(place);
     const press = this.press;
     if (press.kind === "either" && place.x !== press.x)
-      press.kind = !event.shiftKey && this.opens(press.border, place.x) ? "choose" : "border";
+      press.kind = this.opens(press.border, place.x) !== event.shiftKey ? "choose" : "border";
     if (press.kind === "border") {
       const near = event.altKey ? null : this.snap(place.line, place.x, press.level);
       this.actions.carry(press.level, press.border, near ?? Math.round(place.exact));
@@ -154,7 +154,7 @@ export class Pointer {
   pan(x) {
     const press = this.press;
     this.tracks.look((window) => {
-      const scale = window.span / (this.tracks.width - GUTTER - 12);
+      const scale = window.span / (this.tracks.width - GUTTER - EDGE);
       window.set(press.start - (x - press.x) * scale, window.span);
     });
     if (Math.abs(x - press.x) > SLACK) press.panned = true;
@@ -225,24 +225,29 @@ export class Pointer {
     }
   }
 
-  /** Whether a step has no label. @param {string} level @param {number} step */
+  /** Whether a step has no label, or, without a model, only one that follows from labels of other levels.
+   * @param {string} level @param {number} step */
   isOpen(level, step) {
-    const segments = this.state.shown?.segments[level] || [];
-    return segments[indexAt(segments, step)]?.[2] === null;
+    const { shown } = this.state;
+    const segments = shown?.segments[level] || [];
+    const index = indexAt(segments, step);
+    return segments[index]?.[2] === null || (shown?.model === null && shown.by[level][index] === "model");
   }
 
   /** @param {import("./layout.js").Row | null} row @param {number} step @param {number | null} border */
   describe(row, step, border) {
     const { shown, observations, levels } = this.state;
     if (!shown || !observations) return "";
-    if (border !== null && row)
-      return `border of ${row.name} before step ${border}: drag it${this.isOpen(row.name, border) || this.isOpen(row.name, border - 1) ? " with Shift" : ""}`;
+    if (border !== null && row) {
+      const open = this.isOpen(row.name, border) || this.isOpen(row.name, border - 1);
+      return `border before step ${border}: ${open ? "Shift and a drag move it" : "drag it; with Shift, choose steps"}`;
+    }
     const parts = [stepWords(step, this.state.project?.rate, this.state.observations?.times)];
     for (const level of row?.kind === "level" ? [row.name] : levels) {
       const index = indexAt(shown.segments[level], step);
       const sure = shown.model === null ? "" : `, ${percent(1 - shown.doubt[level][step] / 255)} sure`;
       const label = shown.segments[level][index][2];
-      parts.push(`${level}: ${nameOf(label)}${label === null ? "" : ` (${WORDS[shown.by[level][index]]}${sure})`}`);
+      parts.push(`${level}: ${nameOf(label)}${label === null ? "" : ` (${whose(shown, level, index)}${sure})`}`);
     }
     if (observations.tokens && row?.kind !== "level") parts.push(observations.tokens[step]);
     if (row?.kind === "channel") {

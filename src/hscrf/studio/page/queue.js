@@ -180,7 +180,7 @@ export class QueueList {
     this.element.setAttribute("aria-activedescendant", items.length ? `entry-${items[this.active]?.id}` : "");
     const differ = items.some((item) => item.unsettled) ? "differences first" : "";
     const order =
-      differ || (items.some((item) => item.doubt !== null) ? "most uncertain first" : "in the order of the file");
+      differ || (items.some((item) => item.doubt !== null) ? "most uncertain first" : "in the given order");
     write(byId("queue-order"), byId("order").value === "work" ? order : `${items.length} listed`);
     byId("queue-order").title = differ
       ? "Sequences that two people have labelled differently; < and > settle a difference"

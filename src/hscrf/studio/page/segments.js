@@ -4,7 +4,7 @@
 /** @typedef {import("./types.js").Segment} Segment */
 
 const UNLABELLED = "unlabelled";
-export const WORDS = { model: "suggested", fixed: "fixed by hand", file: "from the file", accepted: "accepted" };
+const WORDS = { model: "suggested", fixed: "fixed by hand", file: "from the file", accepted: "accepted" };
 
 /** @param {string | null} label */
 export const nameOf = (label) => (label === null ? UNLABELLED : label);
@@ -53,6 +53,9 @@ export const percent = (share) => {
   return value > 0 && value < 1 ? "<1 %" : value < 100 && value > 99 ? ">99 %" : `${Math.round(value)} %`;
 };
 
+/** The digits that give labels of a level. @param {string[]} labels */
+export const digitsOf = (labels) => (labels.length > 1 ? `1 to ${Math.min(9, labels.length)}` : "1");
+
 /** Steps as people read them: both ends belong. @param {number} start @param {number} stop */
 export const stepsOf = (start, stop) => (stop - start === 1 ? `step ${start}` : `steps ${start} to ${stop - 1}`);
 
@@ -83,6 +86,7 @@ export function fixedInside(view, level, [start, stop, label]) {
 export function whose(view, level, index) {
   const by = view.by[level][index];
   if (view.segments[level][index][2] === null) return "no label yet";
+  if (by === "model" && view.model === null) return "follows from other labels";
   return by === "model" && fixedInside(view, level, view.segments[level][index]).length
     ? "suggested, partly fixed by hand"
     : WORDS[by];
@@ -100,13 +104,15 @@ export function doubtful(view, levels) {
   return found.sort((a, b) => b.doubt - a.doubt || order(a.level) - order(b.level) || a.start - b.start);
 }
 
-/** How many segments lie in the ranges that changed. @param {View} view */
+/** How many segments with a label lie in the ranges that changed. @param {View} view */
 export function countChanged(view) {
   let count = 0;
   for (const [level, ranges] of Object.entries(view.changed))
     for (const [start, stop] of ranges) {
       const segments = view.segments[level];
-      if (segments && stop > start) count += indexAt(segments, stop - 1) - indexAt(segments, start) + 1;
+      if (!segments || stop <= start) continue;
+      const found = segments.slice(indexAt(segments, start), indexAt(segments, stop - 1) + 1);
+      count += found.filter(([, , label]) => label !== null).length;
     }
   return count;
 }

@@ -16,6 +16,7 @@ export class Settle {
     this.say = say;
     this.element = byId("settle");
     this.seen = "";
+    this.opened = 0; // the sequence on the screen
     state.on("shown selection", () => this.show());
   }
 
@@ -34,6 +35,11 @@ export class Settle {
 
   show() {
     const one = this.now();
+    const id = this.state.shown?.id ?? 0;
+    if (id !== this.opened) {
+      this.opened = id;
+      if (one) this.state.select({ level: one.level, step: one.start });
+    }
     const left = this.state.shown?.unsettled.length || 0;
     const seen = JSON.stringify([one, left]);
     if (seen === this.seen) return; // a button that is pressed stays

@@ -25,7 +25,7 @@ function steps(state) {
       done: "range",
     },
     {
-      at: "labels",
+      at: "choices",
       title: "Press 1",
       words: "The digits give the labels in this list to what is chosen; a click does the same. The rest is decoded again around your label. Try it now.",
       done: "fixed",
@@ -33,7 +33,7 @@ function steps(state) {
     {
       at: "undo",
       title: "Nothing can be lost",
-      words: `${keyFor("undo")} takes back the last change, also after a restart. Everything is saved at once; this line says so.`,
+      words: `${keyFor("undo")} takes back the last change, also after a restart. Everything is saved at once; the line at the top says so.`,
     },
     {
       at: "accept-all",
@@ -119,6 +119,7 @@ export class Tour {
     for (const other of document.querySelectorAll(".toured")) other.classList.remove("toured");
     const target = byId(this.steps[this.at].at);
     target.classList.add("toured");
+    target.scrollIntoView({ block: "nearest" }); // a narrow page scrolls
     const [its, own] = [target.getBoundingClientRect(), this.box.getBoundingClientRect()];
     const inside = its.height > 0.5 * innerHeight || its.width > 0.6 * innerWidth;
     let [x, y] = [its.left, its.bottom + 10];

@@ -4,7 +4,7 @@ import { drawBars, fitted } from "./bars.js";
 import { FAMILY, FONT, SMALL, sharpen } from "./canvas.js";
 import { colour } from "./colours.js";
 import { make, soon } from "./dom.js";
-import { GUTTER, layText, layTime, lineAt, measure, sides } from "./layout.js";
+import { EDGE, GUTTER, layText, layTime, lineAt, measure, sides } from "./layout.js";
 import { drawGlow, drawOverlay } from "./overlay.js";
 import { chosen, worstDoubt } from "./segments.js";
 import { channelOrder, channelScales } from "./channels.js";
@@ -15,7 +15,6 @@ import { layWords, runsLeft } from "./words.js";
 
 /** @typedef {import("./types.js").Line} Line */
 /** @typedef {import("./layout.js").Row} Row */
-export const EDGE = 12;
 const MARGIN = 400; // pixels drawn above and below what is seen, for scrolling
 const FLASH = 1600; // milliseconds
 

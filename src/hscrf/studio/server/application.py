@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from hscrf.studio.data import texts
 from hscrf.studio.data.database import Behind, NotSaved
-from hscrf.studio.data.events import Invalid
+from hscrf.studio.data.problems import Invalid
 from hscrf.studio.data.sequences import gaps, shown
 from hscrf.studio.exchange import formats
 from hscrf.studio.server.media import type_of

@@ -14,7 +14,7 @@ from typing import Any
 from hscrf.io.axis import TimeAxis, rate_of
 from hscrf.studio.data import texts
 from hscrf.studio.data.database import Database, NotSaved
-from hscrf.studio.data.events import Invalid
+from hscrf.studio.data.problems import Invalid
 from hscrf.studio.data.project import Project
 from hscrf.studio.data.sequences import LAYOUT, shown
 from hscrf.studio.exchange.conversion import Places

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from hscrf.studio.data.database import Behind
-from hscrf.studio.data.events import Invalid
+from hscrf.studio.data.problems import Invalid
 from hscrf.studio.work.workspace import TrackedSequence, Workspace
 
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hscrf.studio.data.conflicts import feasible
-from hscrf.studio.data.events import Invalid
 from hscrf.studio.data.evidence import labels_of, without_levels
 from hscrf.studio.data.knowledge import Knowledge
+from hscrf.studio.data.problems import Invalid
 from hscrf.studio.data.project import Project
 from hscrf.studio.model.forecast import Forecast
 from hscrf.studio.model.suggestions import Suggester, agrees

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from hscrf.studio.data.database import Behind, Database, Event
-from hscrf.studio.data.events import Invalid, State, known_from
+from hscrf.studio.data.events import State, known_from
 from hscrf.studio.data.evidence import imported
 from hscrf.studio.data.knowledge import Level
 from hscrf.studio.data.label_edits import active, edited
+from hscrf.studio.data.problems import Invalid
 from hscrf.studio.data.project import Project
 from hscrf.studio.data.sequences import InputSequence
 from hscrf.studio.model.model_store import ModelStore

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,10 +17,12 @@ from hscrf.estimator.frame import Frame, Part
 from hscrf.labels.packed import pack_labels
 from hscrf.observations.moments import Moments
 from hscrf.scale.arrays import joined_observations
-from hscrf.scale.crew import is_stopped
 from hscrf.scale.memory import keep_memory
 from hscrf.scale.shardfile import write_shard
 from hscrf.scale.spool import PlacedPart, SpoolFile
+from hscrf.scale.tasks import is_stopped
+
+T = TypeVar("T")
 
 
 class Slice(NamedTuple):
@@ -32,7 +35,7 @@ class Slice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Draft:
+class ShardDraft:
     """The sequences of a shard that is to be written."""
 
     number: int
@@ -40,7 +43,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Form:
+class ShardSettings:
     """The settings that all shards of a packing share."""
 
     frame: Frame  # settled, without names
@@ -68,29 +71,29 @@ class WrittenShard:
     bad: list[PlacedError] = field(default_factory=list)  # sequences that were left out
 
 
-def measure(draft: Draft) -> Moments:
+def measure(draft: ShardDraft) -> Moments:
     """The moments of the numeric columns of a shard, before scaling."""
     return Moments.of(np.concatenate([own.piece.columns(own.begin, own.stop) for own in draft.slices]))
 
 
-def write_finished(draft: Draft, form: Form) -> WrittenShard:
+def write_finished(draft: ShardDraft, settings: ShardSettings) -> WrittenShard:
     """Write a shard; the first bad sequence is a :class:`PlacedError`, unless bad ones are left out."""
     keep_memory()
-    return WrittenShard() if is_stopped(form.folder, draft.number) else ShardWriter(draft, form).run()
+    return WrittenShard() if is_stopped(settings.folder, draft.number) else ShardWriter(draft, settings).run()
 
 
 class ShardWriter:
     """Writes one shard."""
 
-    def __init__(self, draft: Draft, form: Form) -> None:
-        self.draft, self.form = draft, form
+    def __init__(self, draft: ShardDraft, settings: ShardSettings) -> None:
+        self.draft, self.settings = draft, settings
+        self.path = os.path.join(settings.folder, f"{draft.number:06d}.shard")
         self.bad: list[PlacedError] = []
 
     def run(self) -> WrittenShard:
         """Write the shard and return its entry."""
-        topology = self.form.frame.topology
+        topology = self.settings.frame.topology
         assert topology is not None
-        path = os.path.join(self.form.folder, f"{self.draft.number:06d}.shard")
         parts = list(self._final())
         if not parts:
             return WrittenShard(bad=self.bad)
@@ -100,18 +103,17 @@ class ShardWriter:
         placed = PlacedPart(
             whole, *(np.concatenate(places) for places in zip(*(own[1:] for own in parts), strict=True))
         )
-        while True:
-            try:
-                options = (placed.source, placed.place, self.form.skip, self.form.chunk)
-                digest, chunks = write_shard(path, placed.part, topology, *options)
-                break
-            except SequenceError as error:
-                self._leave_out(placed, error)
-                if len(placed.part.labels) == 1:
-                    return WrittenShard(bad=self.bad)
-                placed = placed.without(error.sequence)
+        written = self._without_bad(placed, self._write)
+        if written is None:
+            return WrittenShard(bad=self.bad)
+        placed, (digest, chunks) = written
         labels, lengths = placed.part.labels, np.diff(placed.part.observations.offsets)
-        entry = {"file": os.path.basename(path), "digest": digest, "count": len(labels), "steps": int(lengths.sum())}
+        entry = {
+            "file": os.path.basename(self.path),
+            "digest": digest,
+            "count": len(labels),
+            "steps": int(lengths.sum()),
+        }
         entry |= {"chunks": chunks, "complete": int(pack_labels(labels).complete_sequences().sum())}
         return WrittenShard(entry, count_states(topology, labels), lengths, self.bad)
 
@@ -119,23 +121,36 @@ class ShardWriter:
         """The sequences of each slice in their final form."""
         for own in self.draft.slices:
             placed = own.piece.read(own.begin, own.stop)
-            file = self.form.numbers[own.stretch]
+            file = self.settings.numbers[own.stretch]
             numbers = None if file is None else np.load(file, mmap_mode="r")
-            while True:
-                try:
-                    yield placed._replace(part=self.form.frame.final(placed.part, numbers))
-                    break
-                except SequenceError as error:
-                    self._leave_out(placed, error)
-                    if len(placed.part.labels) == 1:
-                        break
-                    placed = placed.without(error.sequence)
+            found = self._without_bad(placed, partial(self._finished, numbers))
+            if found is not None:
+                yield found[1]
 
-    def _leave_out(self, placed: PlacedPart, error: SequenceError) -> None:
-        """Record the bad sequence, or raise its error with its place."""
-        n = error.sequence
-        if n is None:
-            raise error
-        self.bad.append(PlacedError(int(placed.source[n]), tuple(placed.place[n].tolist()), error))
-        if not self.form.skip:
-            raise self.bad[-1]
+    def _finished(self, numbers: Any, placed: PlacedPart) -> PlacedPart:
+        """Sequences in their final form, from the final numbers of their names."""
+        return placed._replace(part=self.settings.frame.final(placed.part, numbers))
+
+    def _write(self, placed: PlacedPart) -> tuple[str, int]:
+        """Write sequences in their final form; return the checksum of the file and its number of chunks."""
+        topology = self.settings.frame.topology
+        assert topology is not None
+        return write_shard(
+            self.path, placed.part, topology, placed.source, placed.place, self.settings.skip, self.settings.chunk
+        )
+
+    def _without_bad(self, placed: PlacedPart, attempt: Callable[[PlacedPart], T]) -> tuple[PlacedPart, T] | None:
+        """The sequences for which the attempt succeeds, and its result; None if all are bad."""
+        while True:
+            try:
+                return placed, attempt(placed)
+            except SequenceError as error:
+                n = error.sequence
+                if n is None:
+                    raise
+                self.bad.append(PlacedError(int(placed.source[n]), tuple(placed.place[n].tolist()), error))
+                if not self.settings.skip:
+                    raise self.bad[-1] from None
+                if len(placed.part.labels) == 1:
+                    return None
+                placed = placed.without(n)

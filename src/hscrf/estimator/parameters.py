@@ -30,6 +30,10 @@ class SequenceEstimator(BaseEstimator):
 
     solver: Any
 
+    def __dir__(self) -> list[str]:
+        """Names for completion; scikit-learn reads each property for them, and ``weights_`` is a long table."""
+        return list(object.__dir__(self))
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Arguments of the constructor by name.
 

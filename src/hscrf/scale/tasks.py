@@ -28,7 +28,7 @@ class TaskOutcome:
     warnings: list[tuple[str, type[Warning]]] = field(default_factory=list)
 
 
-class Crew:
+class TaskRunner:
     """Run tasks and return their results in order; if tasks fail, the error of the first is raised.
 
     Parameters
@@ -37,18 +37,18 @@ class Crew:
         Processes of this machine; 1 is this process.
     workers : int
         Workers of a cluster, which are preferred to processes of this machine; 0 if there is none.
-    reach : callable or None
+    connect : callable or None
         Returns the cluster, or None if its workers cannot do the tasks; called once, before the first tasks.
     """
 
-    def __init__(self, jobs: int = 1, workers: int = 0, reach: Callable[[], Any] | None = None) -> None:
-        self.jobs, self.size, self.reach = jobs, max(jobs, workers), reach
+    def __init__(self, jobs: int = 1, workers: int = 0, connect: Callable[[], Any] | None = None) -> None:
+        self.jobs, self.size, self.connect = jobs, max(jobs, workers), connect
         self.cluster: Any = None
 
     @property
-    def is_far(self) -> bool:
+    def is_remote(self) -> bool:
         """Whether tasks may run on other machines."""
-        return self.reach is not None or self.cluster is not None
+        return self.connect is not None or self.cluster is not None
 
     def map(self, function: Callable[..., Any], tasks: Sequence[Task], folder: str, *arguments: Any) -> Iterator[Any]:
         """The results of ``function(task, *arguments)``; tasks after one that fails may stop early."""
@@ -66,8 +66,8 @@ class Crew:
             raise error
 
     def _outcomes(self, tasks: Sequence[Task], *arguments: Any) -> Iterator[TaskOutcome]:
-        if self.reach is not None:
-            self.cluster, self.reach = self.reach(), None
+        if self.connect is not None:
+            self.cluster, self.connect = self.connect(), None
         if self.cluster is not None:
             yield from self.cluster.map(attempt, tasks, *arguments)
             return

@@ -18,24 +18,25 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Ints
 from hscrf.estimator.checks import warn_of_tags
-from hscrf.estimator.contract import Learner, Scheme
+from hscrf.estimator.contract import Learner
 from hscrf.estimator.frame import Frame, Part
+from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.schemes import schemes_in
 from hscrf.observations.columns import read_rows
 from hscrf.observations.readers import kind_of, length_of, pack_items
 from hscrf.observations.sieve import Sieve, hash_name
-from hscrf.scale.crew import is_stopped
 from hscrf.scale.problems import Problems, without_bad
 from hscrf.scale.sources import Source, SourceSequence
 from hscrf.scale.spool import Spool, SpoolFile, remove
+from hscrf.scale.tasks import is_stopped
 
 RANKS = ("plain", "bio", "bioes")
 
 
 @dataclass(frozen=True)
-class Settings:
+class FirstPassSettings:
     """The settings that all stretches of a packing share."""
 
     model: Learner
@@ -87,7 +88,7 @@ class OtherScheme(Exception):
         self.scheme = scheme
 
 
-def learn(stretch: Stretch, settings: Settings) -> Learned:
+def learn(stretch: Stretch, settings: FirstPassSettings) -> Learned:
     """Learn from a stretch, and keep its sequences packed."""
     scheme = settings.scheme
     while True:
@@ -105,7 +106,7 @@ class StretchLearner:
     Bad sequences raise an error that names file and line or, with ``skip``, are left out and counted.
     """
 
-    def __init__(self, stretch: Stretch, settings: Settings, scheme: Any) -> None:
+    def __init__(self, stretch: Stretch, settings: FirstPassSettings, scheme: Any) -> None:
         self.stretch, self.settings, self.model = stretch, settings, settings.model
         self.scheme = scheme
         self.problems = Problems(settings.skip)
@@ -214,7 +215,7 @@ class StretchLearner:
         self.problems.refuse(source.error(batch.items[n].place, problem))
 
 
-def new_frame(settings: Settings, scheme: Any) -> Frame:
+def new_frame(settings: FirstPassSettings, scheme: Any) -> Frame:
     """A frame that does not compute moments, and drops rare names if the settings have a sieve."""
     frame = settings.model.new_frame(scheme)
     frame.encoder.measures = False
@@ -256,7 +257,7 @@ def widest(one: Scheme, other: Scheme) -> Scheme:
 # -- rare names
 
 
-def count_hashes(stretch: Stretch, settings: Settings) -> str:
+def count_hashes(stretch: Stretch, settings: FirstPassSettings) -> str:
     """Count all names of a stretch by their hashes; return the file of the counts."""
     sieve = Sieve(settings.model.min_count, settings.slots)
     for item, _ in sequences(stretch, Problems(skip=True)):

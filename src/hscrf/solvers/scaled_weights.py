@@ -11,7 +11,7 @@ from hscrf.arrays import Floats
 SMALL = 1e-6  # a scale below this is multiplied into its weights
 
 
-class Moving:
+class ScaledWeights:
     """The weights ``scale * base``, with one scale for each group of weights, and the mean of all iterates.
 
     To shrink all weights changes a few scales only. A step d of ``base`` is added to ``late`` too, times the sum of the

@@ -489,10 +489,12 @@ def test_log_likelihood():
         assert part[n] == pytest.approx(hscrf.log_partition(p, partial[n]) - z, rel=1e-9)
     assert (full <= part).all()
     own = {**fitted.mean_lengths_, "bottom": 1.0, "transitions": 0.1}
+    own["first and last"] = own["level1"] ** 1.5
     assert fitted.mean_lengths_["level1"] == np.mean(
         [b - a for y in small_data()[1] for a, b, _ in y.segments("level1")]
     )
-    groups = ["transitions"] * 3 + ["level1"] * 3 + ["transitions"] * 3 + ["bottom"]
+    level = ["level1", "first and last", "first and last"]
+    groups = ["transitions"] * 3 + level + ["transitions"] * 3 + ["bottom"]
     pairs = zip(groups, fitted.blocks_, strict=True)
     factors = np.concatenate([np.full(block.size, own[group]) for group, block in pairs])
     penalty = fitted.c2 * (factors * fitted.coef_**2).sum()

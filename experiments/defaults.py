@@ -21,10 +21,23 @@ from nested import columns_of
 from runner import Study, main
 
 DEFAULT = "default"
+
+
+def like_tokens(block: type[Any]) -> type[Any]:
+    """First or last steps with the penalty of tokens, though a segment has only one of each."""
+
+    class LikeTokens(block):  # type: ignore[misc]
+        def penalty_factor(self, *known: Any) -> float:
+            return Token(self.level, penalty=self.penalty).penalty_factor(*known)
+
+    return LikeTokens
+
+
 SETTINGS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
     "no first and last steps": {"edges": ()},
     "no last steps": {"edges": (Start,)},
+    "first and last steps like tokens": {"edges": (like_tokens(Start), like_tokens(Stop))},
     "length at the bottom, too": {"bottom": "length"},
     "size at all levels": {"upper": "size"},
     "one penalty for all": {"upper": "one", "bottom": "one"},

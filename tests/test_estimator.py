@@ -489,10 +489,12 @@ def test_log_likelihood():
         assert part[n] == pytest.approx(hscrf.log_partition(p, partial[n]) - z, rel=1e-9)
     assert (full <= part).all()
     own = {**fitted.mean_lengths_, "bottom": 1.0, "transitions": 0.1}
+    own["first and last"] = own["level1"] ** 1.5
     assert fitted.mean_lengths_["level1"] == np.mean(
         [b - a for y in small_data()[1] for a, b, _ in y.segments("level1")]
     )
-    groups = ["transitions"] * 3 + ["level1"] * 3 + ["transitions"] * 3 + ["bottom"]
+    level = ["level1", "first and last", "first and last"]
+    groups = ["transitions"] * 3 + level + ["transitions"] * 3 + ["bottom"]
     pairs = zip(groups, fitted.blocks_, strict=True)
     factors = np.concatenate([np.full(block.size, own[group]) for group, block in pairs])
     penalty = fitted.c2 * (factors * fitted.coef_**2).sum()
@@ -1282,11 +1284,12 @@ def test_the_penalty_of_the_bottom_follows_the_size_of_summed_features():
     expected = float(f"{np.mean(squares) / 20:.3g}")
     assert expected > 1
     few = LBFGS(max_iter=1)
-    for Y in (runs, begun):
+    once = (12 / 5) ** 0.5  # five segments of twelve steps: a segment has one first and one last step
+    for Y, own in ((runs, [1]), (begun, [1, once, once])):
         for X in (steps, table):
             model = HSCRF(solver=few, standardize=False).fit(X, Y)
             assert model.sizes_ == {"tag": expected}
-            assert model._penalty_factors()[-1] == expected
+            assert model._penalty_factors()[-len(own) :] == pytest.approx([expected * factor for factor in own])
     options = {"solver": few, "standardize": False}
     alone = HSCRF(**options).fit(steps[:1], runs[:1])
     partial = [runs[0], {**runs[1], "tag": ["?"] * 6}]

@@ -28,6 +28,7 @@ STUDIES = [
     "partial",
     "plain",
     "small",
+    "borders",
     *(["neural"] if importlib.util.find_spec("torch") else []),
 ]  # stems of scripts whose --smallest needs no data
 

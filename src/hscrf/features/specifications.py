@@ -34,7 +34,8 @@ from hscrf.topology import UNLIMITED, Topology
 class Specification:
     """Weights for one part of a level; ``penalty`` is a factor of their c1 and c2.
 
-    ``penalty="length"`` is the mean length of the level's training segments, ``"size"`` that of their summed features.
+    ``penalty="length"`` is the mean length of the level's training segments, ``"size"`` that of their summed features;
+    of first and last steps, of which there are fewer, either is multiplied by the square root of the mean length.
     """
 
     level: str
@@ -53,10 +54,11 @@ class Specification:
 
     def penalty_factor(self, topology: Topology, lengths: Mapping[str, float], sizes: Mapping[str, float]) -> float:
         """Return the penalty as a number, given mean lengths and sizes by level; older files have no sizes."""
-        if isinstance(self.penalty, str):
-            known = {**lengths, **sizes} if self.penalty == BY_SIZE else lengths
-            return known[topology.levels[topology.level(self.level)]]
-        return self.penalty
+        if not isinstance(self.penalty, str):
+            return self.penalty
+        level = topology.levels[topology.level(self.level)]
+        known = {**lengths, **sizes} if self.penalty == BY_SIZE else lengths
+        return known[level] * (lengths[level] ** 0.5 if self.part in ("start", "stop") else 1.0)
 
     def record(self, frame: Occurrences) -> OccurrenceRecord | None:
         """Return a record of the training data that ``fit`` needs, or None.
@@ -93,9 +95,8 @@ class Specification:
         d = topology.level(self.level)
         if topology.unit_bottom and d == topology.depth - 1:
             return 1
-        longest = int(topology.max_duration[d].max())
+        longest, level = int(topology.max_duration[d].max()), topology.levels[d]
         if longest == UNLIMITED:
-            level = topology.levels[d]
             raise ValueError(f"{self!r} needs a longest duration, but level {level!r} has none: give max_duration")
         return longest
 
@@ -292,8 +293,7 @@ class Segment(Specification):
         return SegmentValues(self.function)
 
     def fit(self, frame: Occurrences) -> Block:
-        key, topology = self.key(frame.topology), frame.topology
-        size = frame.records[self].size
+        key, topology, size = self.key(frame.topology), frame.topology, frame.records[self].size
         return SegmentBlock(key, self.function, size, self.longest(topology), topology.n_states[key[1]])
 
 
@@ -422,17 +422,17 @@ def without_scores(spec: Specification) -> Specification:
 
 
 BY_LENGTH, BY_SIZE = "length", "size"  # penalties that follow the level's segments
-NESTED_TRANSITIONS = 0.1  # penalty of transitions in nested models, relative to that of features; see docs/guide.md
+NESTED_TRANSITIONS = 0.1  # penalty of transitions in nested models, relative to that of features
 
 
 def default_specifications(topology: Topology) -> list[Specification]:
     """Return the features of a model without ``features``.
 
     Every level with more than one state has token features. Levels whose segments may last longer than a step also have
-    features of first and last steps. The evidence of a segment is a sum over its steps, so the penalty of these is the
-    mean length of the level's segments; at the bottom of a nested model, the squared size of that sum. All levels have
-    weights for first, neighbouring and last children. These few weights occur at far more steps than any feature, so
-    nested models penalise them less. A linear chain has the penalties of CRFsuite.
+    features of first and last steps. The evidence of a segment is a sum over its steps, so their penalty is the mean
+    length of the level's segments; at the bottom of a nested model, the squared size of that sum. All levels have
+    weights for first, neighbouring and last children, which nested models penalise less: they occur at far more steps
+    than any feature. A linear chain has the penalties of CRFsuite.
     """
     nested = topology.depth > 2
     penalty = NESTED_TRANSITIONS if nested else 1.0

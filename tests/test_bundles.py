@@ -150,7 +150,11 @@ def test_bundles_of_sequences(poisoned, kinds, count):
 
 
 @pytest.mark.parametrize("kinds", MARKOV, ids="-".join)
-@pytest.mark.parametrize("options", [{"size": 1}, {"size": 5}, {"size": 13}, {"sparse": True}, {"classes": 3}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"size": 1}, {"size": 5}, {"size": 7}, {"size": 11}, {"size": 13}, {"sparse": True}, {"classes": 3}],
+    ids=str,
+)
 def test_groups_of_any_width_and_several_roots(poisoned, kinds, options):
     if len(kinds) > 2 and options.get("size", 0) > 5:
         options = {"size": 6}  # the reference lists all stacks

@@ -126,7 +126,7 @@ class Suggester:
             found = self._under(potentials, knowledge)
         except InfeasibleError:
             found = self._without_conflict(potentials, knowledge, newest)
-        if not found.conflict and self.answered:  # the first answer may have compiled
+        if not found.conflict and self.answered:  # the first answer also imports modules
             self._measured = potentials.length, time.thread_time() - ready  # processor time: other work does not count
         self.answered = True
         return replace(found, seconds=time.perf_counter() - begin)

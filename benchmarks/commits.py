@@ -152,7 +152,7 @@ def speed_jobs(data, quick, words):
 
 
 def start_up(commit):
-    """Seconds of the first things a process does, with compiled code at hand."""
+    """Seconds of the first things a process does."""
     names = ("import hscrf", "first marginals", "first decode")
     found = dict(zip(names, map(float, commit.run("-c", engine.FIRST).split()), strict=True))
     found["import hscrf to first decode"] = sum(found.values())  # whatever is imported when
@@ -236,7 +236,7 @@ def main():
         "--only", nargs="+", default=[], metavar="WORD", help="problems and jobs whose names contain a word"
     )
     parser.add_argument("--data", default=os.environ.get("HSCRF_DATA", ""), help="folder that holds conll2000/")
-    parser.add_argument("--keep", type=Path, help="folder for compiled code and results (default: a temporary one)")
+    parser.add_argument("--keep", type=Path, help="folder for results (default: a temporary one)")
     args = parser.parse_args()
     everything = not (args.numbers or args.speed or args.startup)
     same = True

@@ -91,7 +91,7 @@ def timed(row, name):
 
 
 def evaluations(row, objective, args):
-    """Time some evaluations at other weights each time; the first one, which compiles and checks files, is apart."""
+    """Time some evaluations at other weights each time; the first one, which checks files, is apart."""
     rng = np.random.default_rng(1)
     weights = rng.normal(size=(args.evaluations + 1, 1)) * 0.01 * rng.normal(size=objective.size)
     with timed(row, "first"):

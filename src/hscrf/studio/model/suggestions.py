@@ -26,7 +26,7 @@ from hscrf.studio.data.label_edits import Change, edited
 from hscrf.studio.model.widening import gone_labels, lifted, new_labels, only_where_said, widened
 from hscrf.topology import Topology
 
-SLOW = 0.01  # seconds of an answer above which a window is answered first: with the rest of a fix, more is felt
+SLOW = 0.01  # seconds: if an answer takes longer, a window is answered first; with the rest of a fix, more is felt
 MARGIN = 60  # steps on both sides of a fix that a window takes in
 PASSES = 12.0  # an answer in passes that only sum, as the cost of inference counts them
 KEPT = 200_000  # steps whose potentials are kept
@@ -90,8 +90,8 @@ class Suggester:
         self._lifts = bool(self.new or renames)
         self._kept: OrderedDict[int, Potentials] = OrderedDict()
         self._guard = threading.Lock()
-        self._measured = (0, 0.0)  # steps and processor seconds of the last answer that compiled nothing
-        self.answered = False  # whether the kernels are compiled
+        self._measured = (0, 0.0)  # steps and processor seconds of the last answer, but not of the first
+        self._answered = False  # the first answer also imports modules
 
     def potentials(self, sequence: int) -> Potentials:
         """The potentials of a sequence."""
@@ -126,9 +126,9 @@ class Suggester:
             found = self._under(potentials, knowledge)
         except InfeasibleError:
             found = self._without_conflict(potentials, knowledge, newest)
-        if not found.conflict and self.answered:  # the first answer also imports modules
+        if not found.conflict and self._answered:
             self._measured = potentials.length, time.thread_time() - ready  # processor time: other work does not count
-        self.answered = True
+        self._answered = True
         return replace(found, seconds=time.perf_counter() - begin)
 
     def _without_conflict(self, potentials: Potentials, knowledge: Knowledge, newest: int) -> Suggestion:

@@ -9,7 +9,7 @@ from itertools import chain
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hscrf.cli.options import label_file_of, recipe_of
+from hscrf.cli.options import given_topology, recipe_of
 from hscrf.cli.shell import UserError, counted, note, save_trained, source_of, typed
 from hscrf.errors import FileFormatError, several
 from hscrf.io.documents import Document
@@ -56,7 +56,7 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
     """Train a tagger from files in memory."""
     from hscrf.cli.fit import describe_levels, durations_of, fillers_of
     from hscrf.cli.recipe import learn_labels
-    from hscrf.cli.stray import StrayTags
+    from hscrf.cli.stray import say_stray
 
     for option, usual in LINEAR.items():
         if getattr(args, option, usual) != usual:
@@ -72,13 +72,9 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
     documents = list(counted(chain.from_iterable(recipe.read(source_of(path)) for path in paths), "reading"))
     recipe = ColumnRecipe.of(recipe.resolved(documents, "none"))
     dev = list(recipe.read(args.dev)) if args.dev else []
-    stray = StrayTags(recipe.scheme)
-    list(stray.watched([*documents, *dev]))
-    stray.say()
-    described = label_file_of(args)
-    given = None if described is None else described.topology
+    say_stray([*documents, *dev], recipe.scheme)
     topology, labels, _ = learn_labels(
-        [*documents, *dev], recipe.scheme, durations_of(args), args.max_duration, args.children, given
+        [*documents, *dev], recipe.scheme, durations_of(args), args.max_duration, args.children, given_topology(args)
     )
     steps = sum(map(len, documents))
     note(f"{several(len(documents), 'sequence')}, {several(steps, 'step')}, {' > '.join(describe_levels(topology))}")

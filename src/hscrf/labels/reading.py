@@ -88,7 +88,7 @@ def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Scheme, n
         raise LabelError(str(error)).of_sequence(n, name) from None
 
 
-def as_evidence(y: Any, n: int, length: int, topology: Topology, scheme: Any, name: str = "evidence") -> Labels:
+def as_evidence(y: Any, n: int, length: int, topology: Topology, scheme: Scheme, name: str = "evidence") -> Labels:
     """The evidence of one sequence as labels of a model's topology; given Labels may have other rules."""
     if y is None:
         return Labels.unknown(topology, length)

@@ -19,7 +19,7 @@ from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import PackedLabels, close_packed, pack_labels, pack_sets
 from hscrf.labels.reading import read_many
-from hscrf.labels.rules import RULES_OF_MANY
+from hscrf.labels.rules import check_packed
 from hscrf.labels.schemes import schemes_in
 from hscrf.potentials import PARTS
 from hscrf.topology import Topology
@@ -101,8 +101,7 @@ class Target:
         """Raise if the labels break a rule of the hierarchy; the error names the sequence."""
         packed = Labels.unchecked(self.topology, self.known.states, self.known.ends)
         try:
-            for rule in RULES_OF_MANY:
-                rule(packed)
+            check_packed(packed)
         except SequenceError as error:
             raise self._first_error(error, Labels.check, name) from None
 

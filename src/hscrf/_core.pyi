@@ -150,7 +150,7 @@ class Run:
     """Everything below one segment, from its start on."""
 
     def incoming(self, kind: int, node: int, t: int) -> tuple[list[float], list[int]]:
-        """The candidates of an item, best first: how much worse than the best each is, and where it leads."""
+        """The candidates of an item, best first: loss against the best; kind, node and time, one after the other."""
 
     def level_of(self, node: int) -> int: ...
     def states_of(self, leaf: int) -> list[int]: ...

@@ -34,8 +34,8 @@ from hscrf.topology import UNLIMITED, Topology
 class Specification:
     """Weights for one part of a level; ``penalty`` is a factor of their c1 and c2.
 
-    ``penalty="length"`` is the mean length of the level's training segments, ``"size"`` that of their summed features;
-    of first and last steps, of which there are fewer, either is multiplied by the square root of the mean length.
+    ``penalty="length"`` is the mean length of the level's training segments, ``"size"`` the mean squared size of their
+    summed features; both are multiplied by the square root of the mean length for first and last steps, which are few.
     """
 
     level: str
@@ -429,10 +429,10 @@ def default_specifications(topology: Topology) -> list[Specification]:
     """Return the features of a model without ``features``.
 
     Every level with more than one state has token features. Levels whose segments may last longer than a step also have
-    features of first and last steps. The evidence of a segment is a sum over its steps, so their penalty is the mean
-    length of the level's segments; at the bottom of a nested model, the squared size of that sum. All levels have
-    weights for first, neighbouring and last children, which nested models penalise less: they occur at far more steps
-    than any feature. A linear chain has the penalties of CRFsuite.
+    features of first and last steps. The evidence of a segment is a sum over its steps, so the penalty of all these is
+    ``"length"``; at the bottom of a nested model ``"size"``, which follows that sum. All levels have weights for first,
+    neighbouring and last children, which nested models penalise less: they occur at far more steps than any feature. A
+    linear chain has the penalties of CRFsuite.
     """
     nested = topology.depth > 2
     penalty = NESTED_TRANSITIONS if nested else 1.0

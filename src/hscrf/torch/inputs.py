@@ -20,7 +20,6 @@ TEXTS = ("word", "token", "text", "w", "form")  # names of columns that hold wor
 AFFIXES = (1, 2, 3, 4)  # characters at the beginning and at the end of a word that are read together
 OFTEN = 2  # times that an affix or a shape must occur to be known
 LONGEST = 24  # characters of a word that are read: the first and the last twelve
-BAG = "features"  # the kind of a step that is a list of strings
 
 
 class Inputs:

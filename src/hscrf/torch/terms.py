@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,14 +29,6 @@ class TermCounts(NamedTuple):
     counts: dict[Key, Floats]  # of the shapes of the values
     state: list[Floats]  # per level (N, S); empty for labels that are known
     ending: list[Floats]  # per level (N,)
-
-
-class Term(Protocol):
-    """A part of a loss: a log mass of each sequence, whose gradient are counts."""
-
-    def log_z(self, values: Values) -> Floats: ...
-
-    def expectations(self, values: Values, weights: Floats | None) -> TermCounts: ...
 
 
 class Partition:

@@ -43,7 +43,7 @@ def partial_fit(model: HSCRF, X: Any, Y: Any, sample_weight: Any, lengths: Any) 
             objective = model._loss(packed, sample_weight, workers)
         weights = model._choose_penalties(objective, weights)  # those of c2, which is a number
         model.n_seen_ = getattr(model, "n_seen_", 0) + len(X)
-        c1, c2 = (np.asarray(penalty) * len(X) / model.n_seen_ for penalty in model._penalties())
+        c1, c2 = (np.asarray(penalty) * (len(X) / model.n_seen_) for penalty in model._penalties())
         done = 0 if state is None else int(state["epoch"])
         monitor = solvers.Monitor(checkpoint=_unsaved, verbose=model.verbose, done=done, state=state)
         one = replace(solver, epochs=done + 1)

@@ -23,7 +23,7 @@ from hscrf.topology import Topology
 
 Pairs = dict[str, Counter[tuple[Any, str]]]  # by the parent's level: how many runs have this (parent, child)
 CHILDREN = ("auto", "seen", "all")
-ENOUGH = 20  # so many runs show all children, if at most one run in so many is the only one of its kind
+ENOUGH = 20  # children are taken as all known from 20 runs on, if at most 1 run in 20 is the only one of its kind
 LONG = 100  # steps: a level with longer segments gets open durations, if they are enabled
 SHARE = 0.75  # of the segments of an opened level have explicit durations
 LEAST = 50  # steps: explicit durations reach at least to this length

@@ -109,7 +109,7 @@ def test_ctrl_c_at_the_start_leaves_the_model_unchanged(monkeypatch):
 
 NUMBERS = [(np.abs(10 * x[:, 0]).astype(int) % 7).tolist() for x in X]
 WORDS = [[[f"a{n}", f"b{n}", f"c{n}", "every"] for n in some] for some in NUMBERS]  # a, b and c are the same feature
-MANY = [[[f"{k}={n}" for k in range(400)] for n in some] for some in NUMBERS]  # enough weights for equal ones to be tied
+MANY = [[[f"{k}={n}" for k in range(400)] for n in some] for some in NUMBERS]  # enough weights: equal ones are tied
 
 
 def test_features_of_the_same_steps_share_a_set():

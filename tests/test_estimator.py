@@ -40,7 +40,7 @@ from hscrf.datasets.activities import make_activities
 from hscrf.datasets.nested import make_nested
 from hscrf.errors import FileFormatError
 from hscrf.files.container import read_container, write_container
-from hscrf.objective.workers import CHUNK, Workers, cut_chunks
+from hscrf.objective.workers import CUTS, Workers, cut_chunks
 
 SENTENCES = [
     "the old cat sees the dog",
@@ -307,7 +307,8 @@ SOLVERS = {
 @pytest.fixture(scope="module")
 def long_data():
     """Four sequences, each of which fills more than half a chunk."""
-    inputs, labels = make_nested(4, (2, 3), length=(CHUNK // 2 + 1, CHUNK // 2 + 9), n_features=2, random_state=9)
+    half = CUTS.chunk // 2
+    inputs, labels = make_nested(4, (2, 3), length=(half + 1, half + 9), n_features=2, random_state=9)
     assert len(cut_chunks(np.array([y.length for y in labels]))) == 4
     return inputs, labels
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from scale_fixtures import short_search
-
 ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = [
@@ -49,8 +47,7 @@ def run_in_a_process(words, folder):
 
 
 def run_here(words, folder, monkeypatch):
-    """The same script without the time that a process needs to start; penalties are chosen among few."""
-    short_search(monkeypatch)
+    """The same script without the time that a process needs to start."""
     monkeypatch.delenv("HSCRF_DATA", raising=False)
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(EXPERIMENTS))

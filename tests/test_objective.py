@@ -18,7 +18,7 @@ from hscrf.objective.chunk import Chunk
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import costs_of_steps, equal_costs
 from hscrf.objective.scorer import Scorer
-from hscrf.objective.workers import Workers
+from hscrf.objective.workers import CUTS, Cuts, Workers
 from hscrf.observations.encoder import ObservationEncoder
 
 TOPOLOGIES = {
@@ -91,7 +91,7 @@ def build(
     workers=None,
     seed=0,
     margin=0.0,
-    chunk=None,
+    chunk=CUTS.chunk,
 ):
     """A likelihood on random data, and random weights for it."""
     rng = np.random.default_rng(seed + depth)
@@ -100,7 +100,8 @@ def build(
     seen = encoder.fit_pack(draw_observations(kind, rng))
     labels = draw_labels(topology, rng, hidden)
     blocks = fit_blocks(specifications, topology, encoder, seen, pack_labels(labels), pairs)
-    loss = Likelihood(Scorer(topology, blocks), seen, labels, weights, workers, equal_costs(topology, margin), chunk)
+    costs, cuts = equal_costs(topology, margin), Cuts(chunk=chunk)
+    loss = Likelihood(Scorer(topology, blocks), seen, labels, weights, workers, costs, cuts)
     return loss, rng.normal(size=loss.size)
 
 

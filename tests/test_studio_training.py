@@ -18,7 +18,6 @@ from hscrf.studio.model import training_process
 from hscrf.studio.model.training_process import Job, learn
 from hscrf.studio.model.training_run import TrainingRun
 from hscrf.studio.work.worker import Worker
-from scale_fixtures import short_search
 from studio_fixtures import TOPOLOGY, Person, open_studio, sentences, small_model
 
 
@@ -171,8 +170,7 @@ def test_a_level_without_labels_that_the_model_has_is_learned_as_latent_and_told
 
 
 @pytest.mark.usefixtures("training_here")
-def test_labels_of_the_file_train_a_first_model_at_once(tmp_path, monkeypatch):
-    short_search(monkeypatch)
+def test_labels_of_the_file_train_a_first_model_at_once(tmp_path):
     session, person = open_studio(tmp_path, model=False, labelled=4, estimator=HSCRF(c2="auto"))
     person.wait(trained)
     view = person.view(5)

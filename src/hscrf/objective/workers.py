@@ -16,13 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.observations.packed import SHARD
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CHUNK = 8192  # packed steps of a chunk
 STRANDS = 8  # partial sums of a shard
 AHEAD = 4  # results for each thread that may wait to be taken
+
+
+class Cuts(NamedTuple):
+    """How many steps are summed together. The bits of a sum over data depend on both numbers, and on nothing else."""
+
+    shard: int = SHARD
+    chunk: int = 8192
+
+
+CUTS = Cuts()
 
 
 class Workers:
@@ -106,22 +116,19 @@ class Workers:
 
 
 def cut_chunks(
-    lengths: Ints, order: Ints | None = None, kinds: NDArray[Any] | None = None, size: int | None = None
+    lengths: Ints, order: Ints | None = None, kinds: NDArray[Any] | None = None, size: int = CUTS.chunk
 ) -> list[Ints]:
     """Cut sequences, in the given order, into chunks of at most ``size`` steps (or one sequence) of one kind.
-
-    ``size`` is ``CHUNK`` unless it is given.
 
     The cut depends on the data alone, so that sums over chunks have the same bits for any number of threads.
     """
     order = np.arange(len(lengths)) if order is None else order
-    most = CHUNK if size is None else size
     chunks: list[list[int]] = []
     filled = 0
     for k, n in enumerate(order.tolist()):
         length = int(lengths[n])
         other_kind = kinds is not None and k > 0 and kinds[n] != kinds[order[k - 1]]
-        if not chunks or filled + length > most or other_kind:
+        if not chunks or filled + length > size or other_kind:
             chunks.append([])
             filled = 0
         chunks[-1].append(n)

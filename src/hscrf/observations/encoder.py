@@ -19,7 +19,7 @@ from hscrf.errors import several
 from hscrf.observations.columns import INDICATOR, Rows, Table, percent, read_rows, shortened_list, unnamed
 from hscrf.observations.lookup import Lookup, hash_names
 from hscrf.observations.moments import Moments
-from hscrf.observations.packed import Observations, Sparse, of_columns, of_names
+from hscrf.observations.packed import SHARD, Observations, Sparse, of_columns, of_names
 from hscrf.observations.readers import (
     KINDS,
     check_names,
@@ -59,6 +59,7 @@ class ObservationEncoder:
         self.min_count = min_count
         self.standardize = standardize
         self.missing = missing
+        self.shard = SHARD  # steps whose moments are computed together
         self._forget()
 
     @property
@@ -113,7 +114,7 @@ class ObservationEncoder:
             rows = read_rows(X, self.texts if self.kind else None, self.refuses)
             lengths = lengths_of(X)
             measured = self.standardize and self.measures
-            self._learn_columns(rows, Moments.in_shards(rows.numbers, lengths) if measured else None)
+            self._learn_columns(rows, Moments.in_shards(rows.numbers, lengths, self.shard) if measured else None)
             dense = rows.numbers
             if rows.texts:
                 kind, sparse = "table", self._update_names([rows.names()], "strings")

@@ -286,8 +286,8 @@ def entries_of(x: Sparse, steps: Ints) -> tuple[Ints, Ints]:
     return ranges(x.indptr[steps], counts), counts
 
 
-def shard_bounds(lengths: Sequence[int], most: int | None = None) -> list[tuple[int, int]]:
-    """First sequence and end of each shard: sequences of at most ``most`` steps (SHARD if None), or one that is longer.
+def shard_bounds(lengths: Sequence[int], most: int = SHARD) -> list[tuple[int, int]]:
+    """First sequence and end of each shard: sequences of at most ``most`` steps, or one that is longer.
 
     The same cut wherever the data are, in memory or on disk: sums over them have the same bits.
 
@@ -296,7 +296,7 @@ def shard_bounds(lengths: Sequence[int], most: int | None = None) -> list[tuple[
     """
     bounds, begin, filled = [], 0, 0
     for n, length in enumerate(lengths):
-        if n > begin and filled + length > (SHARD if most is None else most):
+        if n > begin and filled + length > most:
             bounds.append((begin, n))
             begin, filled = n, 0
         filled += length

@@ -1,6 +1,7 @@
 """Settings and fixtures that all tests share."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -125,9 +126,20 @@ def poisoned(core):
 
 
 @pytest.fixture
-def every_cost_reported(monkeypatch):
-    """Let models with verbose=1 report the estimated cost of any work, however cheap."""
-    monkeypatch.setattr("hscrf.engine.cost.LONG", 0.0)
+def slow_machine(monkeypatch):
+    """A machine that takes 400 seconds for each pass over data, as far as estimates of the cost know."""
+    monkeypatch.setattr("hscrf.engine.cost.Cost.seconds", lambda cost, learning=False, jobs=1: 400.0)
+
+
+@pytest.fixture
+def fast_clock(monkeypatch):
+    """A clock of progress lines that runs ten times as fast: they are shown after 0.1 s, then every 0.02 s."""
+
+    class Hurried(threading.Event):
+        def wait(self, timeout=None):
+            return super().wait(timeout and timeout / 10)
+
+    monkeypatch.setattr("hscrf.progress.Event", Hurried)
 
 
 @pytest.fixture

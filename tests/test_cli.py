@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import hscrf
-from hscrf import cli, metrics, progress
+from hscrf import cli, metrics
 from hscrf.cli import prediction
 from hscrf.cli.shell import counted
 from hscrf.datasets.activities import make_activities
@@ -408,10 +408,10 @@ def written(tmp_path_factory):
 class TestOutput:
     """Written whole or not at all, in any format."""
 
-    def test_a_command_that_fails_leaves_the_former_file(self, call, monkeypatch):
-        monkeypatch.setattr(prediction, "BATCH", 50)  # many are written before the one that is wrong
+    def test_a_command_that_fails_leaves_the_former_file(self, call):
         Path("kept.txt").write_text("former\n")
-        Path("late.txt").write_text("cat N B-NP\n\n" * 200 + "sees V B-VP\ncat N I-VP\n")
+        good = "cat N B-NP\n" * (prediction.BATCH + 1) + "\n"  # a batch that is written before the wrong one
+        Path("late.txt").write_text(good + "sees V B-VP\ncat N I-VP\n")
         before = set(Path().iterdir())
         call("predict", "late.txt", "-m", "model", "-o", "kept.txt", code=2)
         call("predict", "late.txt", "-m", "model", "-o", "new.txt", code=2)
@@ -772,13 +772,9 @@ class TestErrors:
         assert "\n  hscrf " in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("fast_clock")
 class TestProgress:
-    """A live line on terminals for what takes longer than a second, here a quarter of it."""
-
-    @pytest.fixture(autouse=True)
-    def soon(self, monkeypatch):
-        monkeypatch.setattr(progress, "AFTER", 0.25)
-        monkeypatch.setattr(progress, "EVERY", 0.05)
+    """A live line on terminals for what takes longer than a second."""
 
     class Terminal(io.StringIO):
         def isatty(self):

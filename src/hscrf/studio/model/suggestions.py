@@ -84,6 +84,7 @@ class Suggester:
         self.model, self.observe, self.levels = model, observe, levels
         renames = [change for change in edits if change["do"] == "rename"]
         known = edited(model.topology_, renames) if renames else model.topology_
+        self.margin, self.shared, self.small = MARGIN, SHARED, SMALL
         self.new = new_labels(known, levels)
         self.topology: Topology = widened(known, self.new)
         self.gone = gone_labels(known, levels)
@@ -149,7 +150,7 @@ class Suggester:
         if former.labels is None:
             return None
         begin = time.perf_counter()
-        start, stop = max(touched[0] - MARGIN, 0), min(touched[1] + MARGIN, knowledge.length)
+        start, stop = max(touched[0] - self.margin, 0), min(touched[1] + self.margin, knowledge.length)
         known = self.evidence(knowledge)
         states, ends = former.labels.states.copy(), former.labels.ends.copy()
         states[:, start:stop] = known.states[:, start:stop]
@@ -270,7 +271,7 @@ class Suggester:
         if total == -np.inf:
             return dict.fromkeys(labels, -np.inf)
         found = {}
-        if len(labels) >= SHARED and (stop == start + 1 or not knowledge.level(level).unit):
+        if len(labels) >= self.shared and (stop == start + 1 or not knowledge.level(level).unit):
             if not wanted():
                 return None
             found = self._by_chain_rule(potentials, base, level, (start, stop), labels, total)
@@ -304,7 +305,7 @@ class Suggester:
         row = marginals.state[level][steps[0]]
         shares = {label: float(row[names.index(label)]) for label in labels if label in names}
         log_borders = marginals.log_partition - total
-        return {label: log_borders + float(np.log(p)) for label, p in shares.items() if p > SMALL}
+        return {label: log_borders + float(np.log(p)) for label, p in shares.items() if p > self.small}
 
     def _log_z(self, potentials: Potentials, knowledge: Knowledge) -> float:
         try:

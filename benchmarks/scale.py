@@ -203,8 +203,8 @@ def measure_cluster(args):
     row = {"steps": args.steps}
     shards = shards_of(args, args.steps)
     with Workers(args.workers) as threads, Workers(1) as one, clients(args) as client:
-        here, _ = hscrf.ChainCRF()._objective(shards, None, None, threads)
-        there, _ = hscrf.ChainCRF()._objective(shards, None, None, one, client)
+        here = objective_of(hscrf.ChainCRF(), shards, None, threads)
+        there = objective_of(hscrf.ChainCRF(), shards, None, one, client)
         row["weights"] = here.size
         weights = 0.05 * np.random.default_rng(1).normal(size=here.size)
         one, other = here(weights), there(weights)
@@ -242,7 +242,7 @@ def measure_overhead(args):
     shards = Shards.from_parts([lambda: (X, Y)], cache=args.cache, key=f"overhead-{args.weights}")
     shards.sizes = Sizes(Cuts(shard=steps // 4 + 25))  # four shards: two tasks for each of two workers
     with Workers(1) as workers, clients(args) as client:
-        objective, _ = hscrf.ChainCRF(pairs="all")._objective(shards, None, None, workers, client)
+        objective = objective_of(hscrf.ChainCRF(pairs="all"), shards, None, workers, client)
         row["exact weights"] = objective.size
         evaluations(row, objective, args)
     return row

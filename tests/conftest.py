@@ -165,3 +165,39 @@ def training_here(monkeypatch):
     from studio_fixtures import TrainingHere
 
     monkeypatch.setattr(trainer, "TrainingRun", TrainingHere)
+
+
+@pytest.fixture(scope="session")
+def toy_model():
+    """A model of the toy grammar; tests do not change it."""
+    from hscrf import HSCRF
+    from toy import X, Y
+
+    return HSCRF().fit(X, Y)
+
+
+@pytest.fixture(scope="session")
+def deep_model():
+    """A model of three levels, with the sequences and labels of its training and as many others."""
+    from hscrf import HSCRF
+    from hscrf.datasets import make_nested
+
+    inputs, labels = make_nested(
+        60, (2, 3, 3), length=(40, 60), n_features=6, separation=1.5, durations=(18, 5, 1), random_state=0
+    )
+    full = HSCRF().fit(inputs[:30], labels[:30])
+    return inputs, labels, full
+
+
+@pytest.fixture(scope="session")
+def long_data():
+    """Four sequences, each of which fills more than half a chunk."""
+    import numpy as np
+
+    from hscrf.datasets import make_nested
+    from hscrf.objective.workers import CUTS, cut_chunks
+
+    half = CUTS.chunk // 2
+    inputs, labels = make_nested(4, (2, 3), length=(half + 1, half + 9), n_features=2, random_state=9)
+    assert len(cut_chunks(np.array([y.length for y in labels]))) == 4
+    return inputs, labels

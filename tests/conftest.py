@@ -1,5 +1,6 @@
 """Settings and fixtures that all tests share."""
 
+import io
 import os
 import threading
 from pathlib import Path
@@ -144,14 +145,18 @@ def fast_clock(monkeypatch):
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch, capsys):
-    """Run a command in an empty folder: exit code, standard output and standard error."""
+    """Run a command in an empty folder, with a text as standard input: exit code, standard output and error."""
     from hscrf.cli.main import main
 
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments):
+    def run(*arguments, text=""):
         capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = end.code
         streams = capsys.readouterr()
         return code, streams.out, streams.err
 

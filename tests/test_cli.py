@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import hscrf
+from comparing import texts_of
 from hscrf import cli, metrics
 from hscrf.cli import prediction
 from hscrf.cli.shell import counted
@@ -866,11 +867,6 @@ class TestProcesses:
         assert str(steps + 1) not in texts_of("picture.svg")  # the axis ends with the sequence that was asked for
         said = call("plot", "test.txt", "-m", "model", "-o", "no.svg", "--sequence", 99, code=2).err
         assert "--sequence is 99, but test.txt has 20 sequences" in said
-
-
-def texts_of(path):
-    """The texts of an SVG, which matplotlib leaves as comments beside their outlines."""
-    return set(re.findall(r"<!-- (.*) -->", Path(path).read_text()))
 
 
 def test_demo(tmp_path, capsys):

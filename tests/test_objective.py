@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from threadpoolctl import ThreadpoolController
 
 import hscrf
+from drawing import hide
 from fitting import fit_blocks
 from hscrf import Duration, End, InfeasibleError, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
 from hscrf.engine import Evidence
@@ -54,13 +55,7 @@ def draw_observations(kind, rng):
 def draw_labels(topology, rng, hidden=0.0):
     """Legal labels, some of their cells unknown."""
     drawn = [hscrf.sample(hscrf.Potentials(topology, n), 1, rng)[0] for n in LENGTHS]
-    return [hide(y, rng, hidden) for y in drawn]
-
-
-def hide(y, rng, share):
-    states = np.where(rng.random(y.states.shape) < share, -1, y.states)
-    ends = np.where(rng.random(y.ends.shape) < share, -1, y.ends)
-    return Labels(y.topology, states, ends)
+    return [hide(rng, y, hidden) for y in drawn]
 
 
 def blocks_of(own, family):

@@ -5,15 +5,10 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
+from drawing import log_sum
 from hscrf.families.semi import semi_crf_as_hscrf
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
-
-
-def log_sum(values):
-    values = np.asarray(values, dtype=float)
-    top = values.max(initial=-np.inf)
-    return top if top == -np.inf else top + np.log(np.exp(values - top).sum())
 
 
 class SemiMarkov:

@@ -8,7 +8,7 @@ import pytest
 
 import enumeration as twin
 import hscrf
-from drawing import MIXES, draw_topology
+from drawing import MIXES, draw_topology, hide
 from test_twin import draw
 from torching import require_torch
 
@@ -117,7 +117,7 @@ class Batch:
         self.mask = torch.ones(rows, width, dtype=torch.bool)
         self.mask[1, 1] = self.mask[2, :2] = False
         drawn = [draws[0] for draws in self.crf.sample(self.scores, mask=self.mask, random_state=seed)]
-        self.labels = [hide(rng, y, known[n % len(known)]) for n, y in enumerate(drawn)]
+        self.labels = [hide(rng, y, 1 - known[n % len(known)]) for n, y in enumerate(drawn)]
 
     @property
     def inputs(self):
@@ -128,12 +128,6 @@ class Batch:
         return torch.func.functional_call(
             self.crf, named, (scores[rows], self.labels[rows]), {"mask": self.mask[rows], **options}
         )
-
-
-def hide(rng, labels, known):
-    states = np.where(rng.random(labels.states.shape) < known, labels.states, -1)
-    ends = np.where(rng.random(labels.ends.shape) < known, labels.ends, -1)
-    return hscrf.Labels(labels.topology, states, ends)
 
 
 @pytest.mark.parametrize("kinds", MIXES, ids="-".join)

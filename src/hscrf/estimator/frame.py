@@ -96,8 +96,8 @@ class Frame:
     finds which features occur with which states, see :class:`FeatureStatistics`.
 
     A part may be given to this frame or to another one, perhaps in another process. ``merge`` then adds what the other
-    frame learned from later parts. The result does not depend on the parts: it is that of one pass over all the data;
-    means and variances up to rounding.
+    frame learned from later parts. However the data are divided, the result is that of one pass over all of them; means
+    and variances agree up to rounding.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class FeatureStatistics(Protocol):
         """A block for each specification."""
 
     def sizes(self) -> dict[str, float]:
-        """The size of the segments of the levels whose penalties follow it."""
+        """The size of segments, by level: of levels whose penalties follow that size."""
 
 
 class NestedFeatures:
@@ -210,7 +210,7 @@ class NestedFeatures:
         return [spec.fit(self.occurrences) for spec in self.specifications]
 
     def sizes(self) -> dict[str, float]:
-        """The size of the segments of the levels whose penalties follow it."""
+        """The size of segments, by level: of levels whose penalties follow that size."""
         return self.segments.factors()
 
 

@@ -204,7 +204,8 @@ class HSCRF(SequenceEstimator, Predictor):
         lengths : list of int, optional
             Steps of each sequence, if X and Y are tables of all sequences below each other.
         client, callback : Dask client, callable, optional
-            Workers that evaluate shards; a function of the entry of ``history_``, called in each iteration.
+            A client whose workers evaluate shards; a function that gets the new entry of ``history_`` in each
+            iteration.
 
         Returns
         -------
@@ -262,7 +263,7 @@ class HSCRF(SequenceEstimator, Predictor):
         check_durations(self.durations, self.max_duration, self.open_duration)
 
     def _learn(self, data: Store | Lists) -> tuple[Packed, Floats]:
-        """Learn the frame and the features from data: the data packed in that frame, and the weights to start from."""
+        """Learn the frame and the features; return the data packed in that frame, and the starting weights."""
         former = self._former_weights()
         packed: Packed = data.packed_for(self)
         frame = packed.frame
@@ -279,7 +280,7 @@ class HSCRF(SequenceEstimator, Predictor):
         return packed, weights
 
     def _former_weights(self) -> dict[Any, float] | None:
-        """The weights of the last fit by name, where this one starts from them."""
+        """The weights of the last fit by name if ``warm_start`` is set, else None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         return named_weights(self.weighted_blocks(), self.encoder_, self.topology_)

@@ -71,8 +71,8 @@ class Tied:
 def tied_sets(objective: ShardedLoss) -> Ints:
     """The number of the set of each weight: weights of one set always have the same gradient.
 
-    Found by the gradient for random counts: it is the same number, bit by bit, for equal features of the same state,
-    and another one for all others.
+    The sets are found from the gradient for random counts. Weights of equal features of the same state have the same
+    entry, bit by bit; other weights have other entries.
     """
     rng, pulled = np.random.default_rng(0), np.zeros(objective.size)
     for observations in objective.observed():

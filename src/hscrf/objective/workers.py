@@ -26,7 +26,7 @@ AHEAD = 4  # results for each thread that may wait to be taken
 
 
 class Cuts(NamedTuple):
-    """How many steps are summed together. The bits of a sum over data depend on both numbers, and on nothing else."""
+    """Steps of a shard and of a chunk: the bits of a sum over data depend on these, not on threads or processes."""
 
     shard: int = SHARD
     chunk: int = 8192
@@ -55,7 +55,7 @@ class Workers:
         return list(self.each(function, items))
 
     def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """The same one by one, so that each result can be used before the next; few wait."""
+        """Yield the results of :meth:`map` one by one; only a few are computed ahead."""
         if self.pool is None:
             yield from map(function, items)
             return
@@ -74,7 +74,7 @@ class Workers:
     def sum(
         self, add: Callable[[Item, Floats], float], shards: Sequence[Sequence[Item]], size: int
     ) -> tuple[float, Floats]:
-        """Sum a number and a vector over the items of shards: ``add`` adds an item's to the vector, returns its number.
+        """Sum a number and a vector over the items of shards; ``add`` adds an item's vector and returns its number.
 
         The items of a shard are distributed to partial sums, which are added in order. Shards are added in a binary
         tree over their numbers. So the bits are the same for any number of threads.
@@ -98,7 +98,7 @@ class Workers:
         return tree.total()
 
     def _zeros(self, size: int) -> Floats:
-        """A vector of zeros, used before if possible: new memory costs more than writing zeros."""
+        """A vector of zeros, reused if possible: new memory costs more than writing zeros."""
         try:
             vector = self.spare.pop()
         except IndexError:

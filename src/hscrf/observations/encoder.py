@@ -148,11 +148,11 @@ class ObservationEncoder:
         return found
 
     def measure(self, moments: Moments) -> None:
-        """Merge moments of numeric columns that were computed elsewhere, after the own ones."""
+        """Merge moments of numeric columns that were computed elsewhere, from later data."""
         self.moments = moments if self.moments is None else self.moments.merged(moments)
 
     def merge(self, other: ObservationEncoder) -> Numbers:
-        """Merge another encoder: its new names come after the own ones, its counts are added.
+        """Merge another encoder: names that only it has come last, counts are added.
 
         Returns the numbers (names,) that its names have here.
         """
@@ -224,7 +224,7 @@ class ObservationEncoder:
         return found
 
     def without_names(self) -> ObservationEncoder:
-        """A copy for other processes, which only put observations into their final form: without names."""
+        """A copy without names, for processes that only convert observations to their final form."""
         found = copy.copy(self)
         found.names, found.frequent, found.sieve = {}, None, None
         return found
@@ -241,7 +241,7 @@ class ObservationEncoder:
             raise ValueError(f"X has {several(width, 'column')}, but earlier parts have {len(self.names)}")
 
     def _learn_names(self, names: dict[str, int], counts: Ints) -> None:
-        """All names known now, and how often each occurs in the part that is new."""
+        """Store all names known now, and add how often each occurs in the new part."""
         counts[: self.counts.size] += self.counts
         self.names, self.counts = names, counts
 

@@ -44,7 +44,7 @@ class FirstPassSettings:
     folder: str
     skip: bool  # whether bad sequences are left out
     sizes: Sizes
-    scheme: Any = None  # None: as the first labels show
+    scheme: Any = None  # None: detected from the first labels
     sieve: str | None = None  # the file of a sieve that drops rare names
 
 

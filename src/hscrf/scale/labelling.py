@@ -196,7 +196,7 @@ class Labelling:
             return list(self._each(write_labels, self.model.coef_, path, loss))
 
     def _each(self, function: Any, weights: Floats, *arguments: Any) -> Iterator[Any]:
-        """The function of every file, here or on the cluster."""
+        """The results of a function for every file, computed here or on the cluster."""
         if self.cluster is None:
             return (function(file, self.model, weights, *arguments) for file in self.files)
         if self.sent is None:

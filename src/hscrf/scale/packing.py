@@ -1,9 +1,9 @@
 """Pack sources into shards on disk, in two passes.
 
 The first pass reads the text, learns the frame, and packs the sequences with provisional numbers. The second converts
-them to their final form and writes the shards. Several processes may share either pass. The shards have the same bits
-as those of one process: frames are merged in the order of the sources, and the lengths of all sequences determine the
-cuts.
+them to their final form and writes the shards. Either pass may be divided among several processes. The shards have the
+same bits as those of one process: frames are merged in the order of the sources, and the lengths of all sequences
+determine the cuts.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hscrf.observations.sieve import SLOTS
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is packed at a time, and from which sizes on other ways of packing pay."""
+    """How much is packed at a time, and the sizes from which other ways of packing pay."""
 
     cuts: Cuts = CUTS
     batch: int = 1 << 15  # steps of named features that are packed at a time; feature dicts take much memory

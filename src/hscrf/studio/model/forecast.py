@@ -1,4 +1,4 @@
-"""How long training will go on: from its iterations so far, before the first one from the cost of inference."""
+"""Estimate how long training will take: from its iterations so far or, before the first, from the cost of inference."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ class Routes:
                     yield text
             finally:
                 self.studio.claims.depart(key)
-                if key:  # what it held is free after a while
+                if key:  # its sequence becomes free after a while
                     asyncio.get_running_loop().call_later(LEAVE + 0.5, self.studio.notifications.send, "claims")
 
         return StreamingResponse(listen(), media_type="text/event-stream", headers=headers)
@@ -263,7 +263,7 @@ class Routes:
 
     async def observations(self, request: Request) -> Response:
         tag, content = await run_in_threadpool(self._observations, request.path_params["id"])
-        asked = request.query_params  # an address that names database and content never changes its meaning
+        asked = request.query_params  # an address that names database and content may be cached
         named = "project" in asked and asked.get("digest") == tag
         return _tagged(request, content, f'"{tag}"', "application/json", FOREVER if named else "no-cache")
 

@@ -41,7 +41,7 @@ class Key:
 
 
 class Keys:
-    """A token that lets one browser in once, and the cookie that it gets; more of them for people who are invited.
+    """Tokens, each of which admits one browser once, and the cookies that browsers get: one of each for every person.
 
     A browser that has lost its cookie needs another token: ``renew`` makes new ones for those that are used, and tells
     only the person who started the studio.
@@ -116,8 +116,9 @@ def _same(one: str, other: str) -> bool:
 class Gate:
     """ASGI middleware: requests with foreign hosts, origins or without a cookie are refused before they are read.
 
-    Host: a page of another name that leads here (DNS rebinding). Origin and Sec-Fetch-Site: a request that another site
-    makes a browser send. Cookie: another user of this machine.
+    The Host header excludes pages of other names that resolve to this machine (DNS rebinding). Origin and
+    Sec-Fetch-Site exclude requests that another site makes a browser send. The cookie excludes other users of this
+    machine.
     """
 
     def __init__(self, app: Any, keys: Keys) -> None:

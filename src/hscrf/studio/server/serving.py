@@ -20,9 +20,10 @@ GRACE = 2  # seconds that open requests have to end
 class Server:
     """A studio that is served.
 
-    ``url`` has the token that admits one browser. If another browser comes without a token, there is a new one:
-    ``tell`` is called with it, or ``tell_of`` with the name of an invited person. The default port is that of the last
-    time, if it is free, so that an open page finds its server again. Port 0 takes any free one.
+    ``url`` has the token that admits one browser. If another browser comes without a token, a new token is made:
+    ``tell`` is called with its address, or ``tell_of`` with the address and the name of an invited person. The default
+    port is that of the last time, if it is free, so that an open page finds its server again. Port 0 takes any free
+    one.
     """
 
     def __init__(self, studio: Studio, port: int | None = None) -> None:
@@ -79,7 +80,7 @@ class Server:
         self._thread.start()
 
     def _at_signal(self) -> None:
-        """Ask the server to end, in another thread: this one may hold what that needs."""
+        """Ask the server to end, in another thread: the interrupted one may hold a lock that is needed."""
         threading.Thread(target=self.stop_soon, daemon=True).start()
 
     def stop_soon(self) -> None:

@@ -1,4 +1,4 @@
-"""The labels of a studio as people edit them: what an edit would do is said first; it is done and undone as a whole."""
+"""Edits of a studio's labels: a preview says what an edit would do; it is done and undone as a whole."""
 
 from __future__ import annotations
 

@@ -43,7 +43,11 @@ class TrackedSequence:
     model: int | None = None  # that suggested it
     used: float = 0.0
     least: tuple[int, int | None, float | None] = (-1, None, None)  # version, model, how sure its least sure segment is
-    said: tuple[int, tuple[Level, ...], frozenset[tuple[str, str]]] = (-1, (), frozenset())  # what it has, of a version
+    said: tuple[int, tuple[Level, ...], frozenset[tuple[str, str]]] = (
+        -1,
+        (),
+        frozenset(),
+    )  # version, levels, labels given
 
 
 class Missing(LookupError):
@@ -107,7 +111,7 @@ class Workspace:
             self.database.set("topology", self.project.topology.to_json())
 
     def _take_in(self) -> dict[int, Any]:
-        """Add the sequences that are new; what a model sees of each by its number."""
+        """Add new sequences; return the observations of each by its number."""
         known = {row.name: row for row in self.database.sequences()}
         fresh = [item for item in self.project.items if item.name not in known]
         for item in self.project.items:
@@ -190,7 +194,7 @@ class Workspace:
         return found
 
     def view(self, sequence: int, opened: bool = False) -> dict[str, Any]:
-        """What the page shows of a sequence; a waiting model takes over when one is opened."""
+        """What the page shows of a sequence; opening one puts a waiting model into use."""
         tracked = self.tracked(sequence)
         if opened:
             self.take_over()
@@ -382,7 +386,7 @@ class Workspace:
         self.notifications.send("suggestion", message)
 
     def _first_guess(self, tracked: TrackedSequence, segments: Mapping[str, list[list[Any]]]) -> dict[str, Any]:
-        """How much of what is accepted the model would have said by itself: the share of steps right at all levels."""
+        """The share of accepted steps that the model would have labelled right at all levels, without fixes."""
         suggester = self.suggester(tracked.id)
         if suggester is None or not self.warm or suggester.is_slow(tracked.length, limit=PATIENCE):
             return {}

@@ -1,4 +1,4 @@
-"""The engine behind autograd: log masses forward, expected counts backward, their differences for second derivatives."""
+"""The engine behind autograd: log masses forward, expected counts backward, then differences of counts."""
 
 from __future__ import annotations
 

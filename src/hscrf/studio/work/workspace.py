@@ -43,11 +43,7 @@ class TrackedSequence:
     model: int | None = None  # that suggested it
     used: float = 0.0
     least: tuple[int, int | None, float | None] = (-1, None, None)  # version, model, how sure its least sure segment is
-    said: tuple[int, tuple[Level, ...], frozenset[tuple[str, str]]] = (
-        -1,
-        (),
-        frozenset(),
-    )  # version, levels, labels given
+    said: tuple[int, tuple[Level, ...], frozenset[tuple[str, str]]] = (-1, (), frozenset())  # labels, of a version
 
 
 class Missing(LookupError):

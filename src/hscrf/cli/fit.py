@@ -164,7 +164,7 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
 def large_model(args: argparse.Namespace, recipe: Recipe, **training: Any) -> HSCRF:
     """An estimator that learns its topology as it packs."""
     from hscrf.cli.recipe import with_pairs
-    from hscrf.features.specifications import default_specifications
+    from hscrf.estimator.specified import default_specifications
     from hscrf.topology import Topology
 
     if "none" in args.durations.values():

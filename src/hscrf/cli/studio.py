@@ -316,7 +316,7 @@ def project_without_model(args: argparse.Namespace, database: str) -> Project:
     from hscrf.cli.studio_items import items_from
     from hscrf.cli.studio_text import say_columns
     from hscrf.estimator.hscrf import HSCRF
-    from hscrf.features.specifications import default_specifications
+    from hscrf.estimator.specified import default_specifications
     from hscrf.io.labelfile import read_label_file
     from hscrf.studio.data.project import Project
 

@@ -184,7 +184,6 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     """Train from files in memory."""
     from hscrf.cli.recipe import learn_labels, save_model
     from hscrf.cli.stray import say_stray
-    from hscrf.engine.cost import estimate
     from hscrf.estimator.checks import count_states, warn_of_typos
     from hscrf.labels.schemes import unread_lines
 
@@ -195,42 +194,39 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     say_stray([*documents, *dev], recipe.scheme)
     for line in unread_lines([document.labels for document in documents], recipe.scheme, "--scheme plain"):
         note(f"hscrf: {line}")
-    durations = durations_of(args)
-    given = given_topology(args)
-    topology, labels, unsure = learn_labels(
-        [*documents, *dev],
-        recipe.scheme,
-        durations,
-        args.max_duration,
-        args.children,
-        given,
-        may_open=not args.closed_durations,
-    )
+    durations, given, count = durations_of(args), given_topology(args), len(documents)
+    rules = (recipe.scheme, durations, args.max_duration, args.children, given)
+    topology, labels, unsure = learn_labels([*documents, *dev], *rules, may_open=not args.closed_durations)
     if given is None:
-        warn_of_typos(topology, count_states(topology, labels[: len(documents)]))
+        warn_of_typos(topology, count_states(topology, labels[:count]))
     model = make_model(args, topology, wanted_features(args, topology, durations, recipe.template), **training_of(args))
-    lengths = list(map(len, documents))
-    say_data(lengths, topology, documents, recipe)
+    say_data(list(map(len, documents)), topology, documents, recipe)
     if unsure:
         note(describe_unsure(unsure))
-    foreseen = estimate(topology, lengths)
-    line = foreseen.warning(learning=True, jobs=args.jobs, option="--max-duration {level}=STEPS")
-    if line and args.progress != "live":  # the model reports it there
-        note(line)
-    if args.progress != "none":
-        note("making features")
-    known = labels[len(documents) :]
+    say_cost(args, topology, documents)
     try:
         model.fit(
             [recipe.observe(document) for document in documents],
-            labels[: len(documents)],
-            development=([list(recipe.observe(document)) for document in dev], known) if dev else None,
+            labels[:count],
+            development=([list(recipe.observe(document)) for document in dev], labels[count:]) if dev else None,
             patience=args.patience,
             checkpoint=args.checkpoint,
         )
     except ObservationError as error:
         raise documents[error.sequence or 0].error_of(error) from None
     return finish(args, model, lambda: save_model(args.model, model, recipe))
+
+
+def say_cost(args: argparse.Namespace, topology: Topology, documents: Sequence[Document]) -> None:
+    """Warn of expensive training, and say what is done next."""
+    from hscrf.engine.cost import estimate
+
+    foreseen = estimate(topology, list(map(len, documents)))
+    line = foreseen.warning(learning=True, jobs=args.jobs, option="--max-duration {level}=STEPS")
+    if line and args.progress != "live":  # the model reports it there
+        note(line)
+    if args.progress != "none":
+        note("making features")
 
 
 def read_training(recipe: Recipe, paths: Sequence[str], template: str | None) -> list[Document]:

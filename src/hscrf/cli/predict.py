@@ -96,12 +96,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hscrf.cli.exporting import export_of
-    from hscrf.cli.prediction import Prediction, document_batches
-    from hscrf.cli.stray import StrayTags
     from hscrf.cli.streaming import run_stream
-    from hscrf.cli.writing import Output
-    from hscrf.io.doubts import whole_line_doubt
 
     if args.lag is not None and not args.stream:
         raise UserError("--lag is for --stream: labels are delayed by this number of steps")
@@ -115,6 +110,17 @@ def run(args: argparse.Namespace) -> int:
     if len(args.data) > 1:
         raise UserError("expected one file to label; several need --shards FOLDER, and -o for a folder")
     args.data = args.data[0]
+    return predict_file(args)
+
+
+def predict_file(args: argparse.Namespace) -> int:
+    """Label a file, or standard input, whose documents are read batch by batch."""
+    from hscrf.cli.exporting import export_of
+    from hscrf.cli.prediction import Prediction, document_batches
+    from hscrf.cli.stray import StrayTags
+    from hscrf.cli.writing import Output
+    from hscrf.io.doubts import whole_line_doubt
+
     model, recipe = open_model(args, args.data, only_predicts=True)
     model.n_jobs = args.jobs
     read = recipe.read(source_of(args.data), unlabelled=not args.evaluate)

@@ -729,7 +729,7 @@ class TestErrors:
         monkeypatch.chdir(folder)
         Path("odd.txt").write_text("cat N B-NP\n\nsees V B-VP\ncat N I-VP\n")
         assert cli.main(["predict", "odd.txt", "-m", "model", "-o", "x"]) == 2
-        expected = "odd.txt, line 4: tag 'N' at 1 is no child of phrase 'VP' (steps are counted from 0 at line 3)"
+        expected = "odd.txt, line 4: tag 'N' at 1 is not a child of phrase 'VP' (steps are counted from 0 at line 3)"
         assert capsys.readouterr().err == f"hscrf: {expected}\n"
 
     COMMANDS = (

@@ -83,7 +83,7 @@ FIT = {
         X,
         with_tag(1, 1, "V"),
         InfeasibleError,
-        r"Y\[1\]: tag 'V' at 1 is no child of phrase 'NP'",
+        r"Y\[1\]: tag 'V' at 1 is not a child of phrase 'NP'",
     ),
     "forbidden successor": (
         HSCRF(GIVEN),
@@ -220,7 +220,7 @@ PREDICT = {
         X[:2],
         [None, {"phrase": ["?", "VP", "?"], "tag": ["?", "N", "?"]}],
         InfeasibleError,
-        r"evidence\[1\]: tag 'N' at 1 is no child of phrase 'VP'",
+        r"evidence\[1\]: tag 'N' at 1 is not a child of phrase 'VP'",
     ),
     "empty sequence": ([X[0], []], None, ValueError, r"X\[1\] is empty"),
     "no sequence": ([], None, ValueError, "X is empty"),
@@ -286,7 +286,7 @@ def test_other_methods_need_a_fit(tmp_path):
     [
         ({}, iter([]), [["a"]], "X is a list_iterator, expected a list of sequences"),
         ({}, [[["w"]]], iter([]), "Y is a list_iterator, expected a list with the labels of each sequence"),
-        ({}, [[["w"]]], [[("a", "b")]], r"\('a', 'b'\) is no segment \(start, stop, state\), and a state"),
+        ({}, [[["w"]]], [[("a", "b")]], r"\('a', 'b'\) is not a segment \(start, stop, state\), and a state"),
         ({"topology": {"tag": ["a"]}}, [[["w"]]], [["a"]], "topology is a dict, expected a Topology or None"),
         ({"n_jobs": 0}, [[["w"]]], [["a"]], "n_jobs is 0, expected the number of threads, or -1 for one per core"),
     ],

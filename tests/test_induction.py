@@ -317,7 +317,7 @@ def test_a_given_topology_stays(Y):
     [
         ([COLUMNS, {**COLUMNS, "word": ["a"] * 2}], ValueError, r"Y\[8\] has a level 'word', but Y\[7\] has only"),
         ([COLUMNS, {"tag": ["N"], "phrase": ["NP", "VP"]}], LabelError, r"Y\[8\]: columns differ in length"),
-        ([COLUMNS, {"phrase": [(0, 1)]}], LabelError, r"Y\[8\]: \(0, 1\) is no segment"),
+        ([COLUMNS, {"phrase": [(0, 1)]}], LabelError, r"Y\[8\]: \(0, 1\) is not a segment"),
         ([COLUMNS, {"tag": []}], LabelError, r"Y\[8\]: the labels of all levels are empty"),
         ([COLUMNS, Labels.from_columns(GIVEN, COLUMNS)], ValueError, r"Y\[8\] has Topology.*, but Y\[7\] has none"),
         ([{}], LabelError, r"Y\[7\]: there is no level below the root"),

@@ -207,5 +207,5 @@ def test_a_tag_that_continues_nothing_is_said():
 @pytest.mark.parametrize("state", [("a", 1), ["a", 1]])
 def test_a_tuple_is_no_state(state):
     kind = type(state).__name__
-    with pytest.raises(LabelError, match=rf"is no segment \(start, stop, state\), and a state is never a {kind}"):
+    with pytest.raises(LabelError, match=rf"is not a segment \(start, stop, state\), and a state is never a {kind}"):
         HSCRF().fit(ROWS, [{"act": [state] * 6}] * 3)

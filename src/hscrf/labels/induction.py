@@ -384,14 +384,14 @@ def names_in_column(column: Any, scheme: str) -> set[str]:
         for item in column:
             if len(item) != 3:
                 kind = type(item).__name__
-                raise ValueError(f"{item!r} is no segment (start, stop, state), and a state is never a {kind}")
+                raise ValueError(f"{item!r} is not a segment (start, stop, state), and a state is never a {kind}")
         return {state for _, _, state in column}
     tags = {tag for tag in set(column) if tag is not None and tag != "?" and tag == tag}
     if scheme == "plain":
         return tags
     for tag in tags:
         if not isinstance(tag, str):
-            raise ValueError(f"the label {tag!r} is no string, as {scheme} labels are")
+            raise ValueError(f"the label {tag!r} is not a string, as {scheme} labels are")
     return {tag.split("-", 1)[-1] for tag in tags}
 
 

@@ -215,7 +215,7 @@ def take_file(studio: Any, name: str, content: bytes, who: str = "", by: str = "
 def take_tasks(studio: Any, content: Any, who: str = "", by: str = "") -> dict[str, Any]:
     """Take in tasks of Label Studio."""
     if not isinstance(content, list):
-        raise Invalid("content is no list of tasks", "content")
+        raise Invalid("content is not a list of tasks", "content")
 
     def read() -> Iterator[Any]:
         for n, task in enumerate(content):

@@ -387,7 +387,7 @@ async def body_of(request: Request, limit: int = LIMIT) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise Malformed(f"the body is not valid JSON: {error}") from None
     if not isinstance(found, dict):
-        raise Malformed("the body is no JSON object")
+        raise Malformed("the body is not a JSON object")
     return found
 
 
@@ -399,13 +399,13 @@ def file_of(given: Mapping[str, Any]) -> tuple[str, bytes]:
     """The name of a file, without folders, and its content."""
     name, data = given.get("file"), given.get("data")
     if not isinstance(name, str) or not 0 < len(name) <= 500:
-        raise Invalid("file is no name of at most 500 characters", "file")
+        raise Invalid("file is not a name of at most 500 characters", "file")
     try:
         if not isinstance(data, str):
             raise ValueError
         content = base64.b64decode(data, validate=True)
     except ValueError:
-        raise Invalid("data is no file as base64", "data") from None
+        raise Invalid("data is not a file in base64", "data") from None
     return name.replace("\\", "/").rpartition("/")[2], content
 
 
@@ -422,7 +422,7 @@ def event_of(given: Mapping[str, Any]) -> dict[str, Any]:
             raise Malformed(f"{name} is missing or not what it should be")
     annotator = given.get("annotator", "")
     if not isinstance(annotator, str) or len(annotator) > 200 or not annotator.isprintable():
-        raise Malformed("annotator is no name of at most 200 characters")
+        raise Malformed("annotator is not a name of at most 200 characters")
     return {**{name: given[name] for name in checks}, "annotator": annotator, "length": given.get("length")}
 
 

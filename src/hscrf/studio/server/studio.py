@@ -382,7 +382,7 @@ class Studio:
         if "annotator" in given:
             name = given["annotator"]
             if not isinstance(name, str) or len(name) > 200 or not name.isprintable():
-                raise Invalid("annotator is no name of at most 200 characters", "annotator")
+                raise Invalid("annotator is not a name of at most 200 characters", "annotator")
             self.database.set("annotator", name)
         if "guidelines" in given:
             label_set.guidelines(self, given)

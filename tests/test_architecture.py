@@ -365,6 +365,29 @@ def test_the_set_up_of_fit_passes_few_files():
     assert all(count <= most for count, most in zip(found, SET_UP, strict=True)), found
 
 
+def patched_constants(tree):
+    """The constants that a test module changes: ``setattr(module, "NAME", ...)`` or ``module.NAME = ...``."""
+    found = set()
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setattr":
+            named = [a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            found |= {name.rpartition(".")[2] for name in named}
+        elif isinstance(node, ast.Assign):
+            found |= {target.attr for target in node.targets if isinstance(target, ast.Attribute)}
+    return {name for name in found if name.isupper() and len(name) > 1}
+
+
+def test_tests_change_no_constant():
+    """Limits are arguments or attributes, so that a test states the limit it needs. Addresses of data may change."""
+    tree = ast.parse('monkeypatch.setattr(module, "LIMIT", 1)\nmodule.MOST = 2\nself.most = 3')
+    assert patched_constants(tree) == {"LIMIT", "MOST"}
+    found = {
+        path.name: patched_constants(parsed(path.read_text(encoding="utf-8")))
+        for path in Path(__file__).parent.glob("*.py")
+    }
+    assert {name: names for name, names in found.items() if names} == {"test_fetching.py": {"CITATIONS"}}
+
+
 def libraries(names):
     """The top-level packages of dotted names."""
     return {name.split(".")[0] for name in names}

@@ -267,7 +267,7 @@ class TestScore:
             assert call("score", truth, other, "-m", "model").out == expected
         assert call("score", truth, "guess.txt", "--levels", "phrase=3,tag=2").out == expected
 
-    def test_levels_said_by_number_are_enough(self, call, truth, expected):
+    def test_levels_given_by_number_are_enough(self, call, truth, expected):
         """What predict has appended is found by the number of columns, in their order."""
         assert call("score", truth, "plain.txt", "--levels", "phrase=3,tag=2").out == expected
         assert call("score", "plain.txt", "--levels", "phrase=3,tag=2").out == expected
@@ -276,7 +276,7 @@ class TestScore:
         said = call("score", "plain.txt", "--levels", "tag=2,phrase=3", code=2).err
         assert "level 'tag' ends at 0, but 'phrase' goes on there" in said
 
-    def test_columns_said_by_number(self, call, truth, expected, monkeypatch):
+    def test_columns_given_by_number(self, call, truth, expected, monkeypatch):
         places = ["--levels", "phrase=3,tag=2", "--predicted", "phrase=5,tag=4"]
         assert call("score", "plain.txt", *places).out == expected
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("plain.txt").read_bytes())))
@@ -333,7 +333,7 @@ class TestScore:
     )
 
     @pytest.mark.parametrize(("words", "message"), BROKEN, ids=range(len(BROKEN)))
-    def test_what_does_not_fit_is_said(self, call, truth, words, message):
+    def test_what_does_not_fit_is_reported(self, call, truth, words, message):
         Path("short.txt").write_text("the D B-NP\n\ncat N B-NP\n")
         Path("one.txt").write_text("the D B-NP\ncat N I-NP\nsees V B-VP\n")
         Path("truth.jsonl").write_text('{"tokens": ["x"], "labels": {"tag": ["N"]}}\n')
@@ -428,7 +428,7 @@ class TestOutput:
         call("predict", "test.txt", "-m", "model", "-o", os.devnull)
         assert not Path(os.devnull).is_file()
 
-    def test_a_folder_that_is_not_there_is_said(self, call):
+    def test_a_folder_that_is_not_there_is_reported(self, call):
         said = call("predict", "test.txt", "-m", "model", "-o", "no/such.txt", code=2).err
         assert said == "hscrf: no/such.txt: No such file or directory\n"
 
@@ -558,7 +558,7 @@ class TestMemory:
         else:
             assert "would read" not in said
 
-    def test_a_model_says_it_too(self, here):
+    def test_a_model_reports_its_cost_too(self, here):
         Path("train.txt").write_text("the D\ncat N\n")
         self.fit(here, "train.txt")
         Path("test.txt").write_text("# one two three\nthe D\ncat N\n")
@@ -1029,7 +1029,7 @@ class TestSegmentsAsColumns:
         assert found[0] == [0, 2, "NP"]
         assert found[-1] == [4, 5, "NP"]
 
-    def test_labels_that_are_all_impossible_are_said(self, trained):
+    def test_labels_that_are_all_impossible_are_reported(self, trained):
         Path("in.txt").write_text("the\tXX\tD\ncat\tXX\tN\n")
         said = trained("plot", "in.txt", "-m", "m", "-o", "a.png", "--what", "evidence", code=2).err
         assert "the labels of all sequences of in.txt are impossible for the model" in said

@@ -90,7 +90,7 @@ def test_engines_agree_with_the_enumeration(seed, depth):
         assert (differences(ask_engine(name, case), expected) <= 1e-8).all(), name
 
 
-def test_answers_that_differ_are_told_apart():
+def test_answers_that_differ_are_distinguished():
     """The comparison of engines finds differences of log Z, of a probability, of a score, and a missing answer."""
     one = ask_engine("reference", draw_case(0, 3))
     log_z, probabilities, scores = one

@@ -359,7 +359,7 @@ def test_margin_holds_other_labels_at_a_distance(family, margin, tmp_path):
     assert again.predict(X) == model.predict(X)
 
 
-def test_a_block_of_ones_own_replaces_the_default_one():
+def test_a_given_block_replaces_the_default_one():
     model = HSCRF(features=[Token("phrase", penalty=7), Start("phrase", only="w="), "default"]).fit(X, Y)
     found = [
         spec for spec in model.specifications() if spec.level == "phrase" and not isinstance(spec, Init | Trans | End)

@@ -291,7 +291,7 @@ def test_other_methods_need_a_fit(tmp_path):
         ({"n_jobs": 0}, [[["w"]]], [["a"]], "n_jobs is 0, expected the number of threads, or -1 for one per core"),
     ],
 )
-def test_what_cannot_be_read_is_said(options, X, Y, message):
+def test_what_cannot_be_read_is_reported(options, X, Y, message):
     with pytest.raises(ValueError, match=message):
         HSCRF(**options).fit(X, Y)
 

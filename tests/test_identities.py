@@ -172,7 +172,7 @@ def test_tokens_shift_log_z_by_the_length(kinds, evidence):
 
 
 @each_mix
-def test_one_for_each_segment_whoever_counts_them(kinds):
+def test_one_for_each_segment_however_they_are_counted(kinds):
     """Starts, stops and durations are as many as the segments; so are inits with transitions, transitions with ends."""
     _, p, _ = draw(kinds, False, classes=2)
     c = 0.7

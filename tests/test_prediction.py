@@ -70,7 +70,7 @@ def test_predict_gives_the_most_probable():
 
 
 @pytest.mark.parametrize("loss", ["sequence", "step", "segment"])
-def test_what_is_known_stays(deep_model, loss):
+def test_known_labels_are_kept(deep_model, loss):
     inputs, labels, full = deep_model
     evidence = hidden(labels[30:40], 0.8)
     plain, known = full.predict(inputs[30:40], loss=loss), full.predict(inputs[30:40], evidence=evidence, loss=loss)

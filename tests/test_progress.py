@@ -40,12 +40,12 @@ def test_files_have_two_lines_or_none(fast_clock):
     assert written(stream_like(False)) == ""
 
 
-def test_what_is_quick_is_not_spoken_of():
+def test_quick_work_is_not_reported():
     assert written(stream_like(True), plain=True) == ""
 
 
 @pytest.mark.parametrize("verbose", [0, 2])
-def test_only_who_asks_is_told(capfd, fast_clock, verbose):
+def test_progress_is_shown_only_with_verbose_1(capfd, fast_clock, verbose):
     with waiting("packing", verbose):
         time.sleep(0.2)
     assert capfd.readouterr() == ("", "")

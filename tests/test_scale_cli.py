@@ -146,7 +146,7 @@ def test_bad_sequences_are_skipped(folder, capsys):
         (["fit", "none/*.txt", "-m", "m"], "no file matches"),
     ],
 )
-def test_what_does_not_go_together_is_said(folder, capsys, arguments, message):
+def test_what_does_not_go_together_is_reported(folder, capsys, arguments, message):
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
 

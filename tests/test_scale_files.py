@@ -219,7 +219,7 @@ def test_delayed_parts():
     assert (disk.coef_ == hscrf.HSCRF(solver=QUICK).fit(X, Y).coef_).all()
 
 
-def test_errors_are_numbered_apart_where_dask_has_taught_them_to_be_copied():
+def test_errors_keep_their_own_numbers_where_dask_changes_how_they_are_copied():
     pytest.importorskip("distributed")
     part = LabelError("no good").of_sequence(2)
     assert (part.sequence, part.of_sequence(102).sequence, part.sequence) == (2, 102, 2)
@@ -479,7 +479,7 @@ def test_bad_parts_are_named():
         ),
     ],
 )
-def test_what_is_wrong_is_said(make, message):
+def test_what_is_wrong_is_reported(make, message):
     with pytest.raises((ValueError, OSError), match=message):
         make()
 

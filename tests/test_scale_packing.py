@@ -113,7 +113,7 @@ def watched(monkeypatch):
     return opened
 
 
-def test_files_are_read_once_by_whoever_packs_them(files, monkeypatch):
+def test_each_file_is_read_once_by_any_number_of_processes(files, monkeypatch):
     folder, _, _ = files
     opened = watched(monkeypatch)
     packed(hscrf.HSCRF(), shards_in(folder, "cache"), 3, monkeypatch)

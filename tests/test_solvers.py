@@ -768,7 +768,7 @@ def test_a_class_that_is_called_as_ours_is_not_ours():
     assert dump_solver(other) == {"other": f"{__name__}.LBFGS"}
 
 
-def test_what_is_no_solver_is_not_saved(short_model, tmp_path):
+def test_an_object_that_is_not_a_solver_is_not_saved(short_model, tmp_path):
     model = copy.copy(short_model[0]).set_params(solver="adam")
     with pytest.raises(ValueError, match="solver is 'adam', expected"):
         model.save(tmp_path / "model")

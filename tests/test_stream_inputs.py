@@ -87,7 +87,7 @@ def test_rows_that_do_not_fit_are_refused():
 HASHES = "# a first title\nthe\tD\n# in between it\n#\tN\n\n# another one\n#1\tN\nfits\tV\n\n"
 
 
-def test_comments_and_tokens_are_told_apart_as_by_predict(shell):
+def test_comments_and_tokens_are_distinguished_as_by_predict(shell):
     Path("train.txt").write_text(HASHES * 5)
     assert shell("fit", "train.txt", "-m", "m", "--levels", "tag", "--comment", "#", *QUICK)[0] == 0
     Path("new.txt").write_text(HASHES.replace("\tN", "\t?").replace("\tD", "\t?").replace("\tV", "\t?"))

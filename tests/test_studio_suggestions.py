@@ -168,7 +168,7 @@ def test_borders_in_a_conflict_are_named_by_the_step_after_them(suggester):
     assert found.conflict[0].words == "phrase has no border before step 1"
 
 
-def test_the_rule_of_borders_is_told_where_it_is_broken(lasting):
+def test_the_rule_of_borders_is_reported_where_it_is_broken(lasting):
     upper, lower = lasting.levels
     state = State(lasting.levels, 400)
     for level, start, stop in ((lower, 0, 9), (upper, 2, 9)):

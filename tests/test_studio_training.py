@@ -158,7 +158,7 @@ def test_cold_start_learns_from_the_first_labels_and_leaves_out_levels_without_a
     session.stop()
 
 
-def test_a_level_without_labels_that_the_model_has_is_learned_as_latent_and_told(tmp_path):
+def test_a_level_without_labels_that_the_model_has_is_learned_as_latent_and_reported(tmp_path):
     session, person = open_studio(tmp_path)
     person.do(1, "label", level="phrase", start=0, stop=2, label="NP")
     assert person.post("/api/training", {}).status_code == 202
@@ -261,7 +261,7 @@ def test_learning_around_a_chain_keeps_its_stopping_rule(tmp_path, monkeypatch):
     assert seen == [LBFGS(delta=1e-5)]
 
 
-def test_a_given_model_stays_the_teacher(tmp_path):
+def test_new_models_are_regularised_towards_a_given_model(tmp_path):
     """Learning one odd sequence moves the weights a little from those of the given model, not back to zero."""
     X, Y = sentences()
     model = small_model()
@@ -290,7 +290,7 @@ def test_contradicting_fixes_do_not_stop_learning(tmp_path):
     session.stop()
 
 
-def test_an_error_in_training_is_told_in_words(tmp_path):
+def test_an_error_in_training_is_reported_in_words(tmp_path):
     done, failed = [], threading.Event()
     words = []
 

@@ -383,7 +383,7 @@ def test_samples_follow_the_marginals():
     assert first == batch.crf.sample(batch.scores, 3)
 
 
-def test_evidence_stays():
+def test_evidence_is_kept():
     batch = Batch(31, ("segmental", "unit"))
     for found in (
         batch.crf.decode(batch.scores, mask=batch.mask, evidence=batch.labels),

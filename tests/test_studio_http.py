@@ -308,7 +308,7 @@ def test_the_cookie_is_strict_and_leaves_the_address(tmp_path):
 def test_a_browser_that_lost_its_cookie_gets_in_by_a_new_address(opened):
     session, person = opened
     told = []
-    session._server.tell = told.append
+    session._server.on_new_address = told.append
     browser = httpx.Client(base_url=person.base)
     for _ in range(2):
         assert browser.get("/").status_code == 401

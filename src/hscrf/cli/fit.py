@@ -18,8 +18,8 @@ from hscrf.cli.shards import (
     check_shards,
     cluster_of,
     expanded_names,
+    print_skipped,
     recipe_in,
-    say_skipped,
     shards_of,
 )
 from hscrf.cli.shell import UserError, amount, counted, note, save_trained, source_of, typed, whole
@@ -153,9 +153,9 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
     model = large_model(args, recipe, **training_of(args))
     note(f"{several(len(paths), 'file')}; packing what is not packed in {args.shards}")
     with cluster_of(args.dask) as client:
-        say_packed(shards.on_cluster(client).packed_for(model), recipe, paths[0])
+        print_packed(shards.on_cluster(client).packed_for(model), recipe, paths[0])
         model.fit(shards, development=dev, patience=args.patience, checkpoint=args.checkpoint, client=client)
-    say_skipped(shards)
+    print_skipped(shards)
     scheme: Any = model.scheme_  # by level
     written = replace(recipe, levels=model.topology_.levels[1:], scheme=dict(scheme))
     return finish(args, model, lambda: save_model(args.model, model, written))
@@ -183,7 +183,7 @@ def large_model(args: argparse.Namespace, recipe: Recipe, **training: Any) -> HS
 def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     """Train from files in memory."""
     from hscrf.cli.recipe import learn_labels, save_model
-    from hscrf.cli.stray import say_stray
+    from hscrf.cli.stray import print_stray_tags
     from hscrf.estimator.checks import count_states, warn_of_typos
     from hscrf.labels.schemes import unread_lines
 
@@ -191,7 +191,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     documents = read_training(recipe, paths, args.template)
     recipe = recipe.resolved(documents, args.template)
     dev = list(recipe.read(args.dev)) if args.dev else []
-    say_stray([*documents, *dev], recipe.scheme)
+    print_stray_tags([*documents, *dev], recipe.scheme)
     for line in unread_lines([document.labels for document in documents], recipe.scheme, "--scheme plain"):
         note(f"hscrf: {line}")
     durations, given, count = durations_of(args), given_topology(args), len(documents)
@@ -200,10 +200,10 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     if given is None:
         warn_of_typos(topology, count_states(topology, labels[:count]))
     model = make_model(args, topology, wanted_features(args, topology, durations, recipe.template), **training_of(args))
-    say_data(list(map(len, documents)), topology, documents, recipe)
+    print_data(list(map(len, documents)), topology, documents, recipe)
     if unsure:
         note(describe_unsure(unsure))
-    say_cost(args, topology, documents)
+    print_cost(args, topology, documents)
     try:
         model.fit(
             [recipe.observe(document) for document in documents],
@@ -217,7 +217,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     return finish(args, model, lambda: save_model(args.model, model, recipe))
 
 
-def say_cost(args: argparse.Namespace, topology: Topology, documents: Sequence[Document]) -> None:
+def print_cost(args: argparse.Namespace, topology: Topology, documents: Sequence[Document]) -> None:
     """Warn of expensive training, and say what is done next."""
     from hscrf.engine.cost import estimate
 
@@ -318,7 +318,7 @@ def solver_from_options(args: argparse.Namespace) -> str | Solver:
     return SOLVERS[args.solver](**{option: args.max_iter})
 
 
-def say_packed(packed: Packed, recipe: Recipe, path: str) -> None:
+def print_packed(packed: Packed, recipe: Recipe, path: str) -> None:
     """Describe the shards, and warn of doubts about the first sequences."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # problems of lines were reported during packing
@@ -326,10 +326,10 @@ def say_packed(packed: Packed, recipe: Recipe, path: str) -> None:
         first = list(islice((document for document in documents if document.labels is not None), SEEN))
     assert packed.frame.topology is not None
     missing = packed.frame.encoder.missing_shares()
-    say_data(packed.lengths.tolist(), packed.frame.topology, first, recipe, missing)
+    print_data(packed.lengths.tolist(), packed.frame.topology, first, recipe, missing)
 
 
-def say_data(
+def print_data(
     lengths: Sequence[int],
     topology: Topology,
     documents: Sequence[Document],

@@ -17,7 +17,7 @@ from hscrf.cli.options import (
     add_strict,
     open_model,
 )
-from hscrf.cli.shards import SEEN, add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
+from hscrf.cli.shards import SEEN, add_shards, check_shards, cluster_of, expanded_names, open_shards, print_skipped
 from hscrf.cli.shell import UserError, counted, note, number_above, source_of, target_of, whole
 
 HELP = f"""\
@@ -138,8 +138,8 @@ def predict_file(args: argparse.Namespace) -> int:
     else:
         with target_of(args.output) as target:
             output.write(target, results)
-    stray.say()
-    prediction.unknown.say()
+    stray.print_summary()
+    prediction.unknown.print_summary()
     if doubt := whole_line_doubt(first, recipe):
         note(f"hscrf: {doubt}")
     if args.evaluate:
@@ -180,6 +180,6 @@ def predict_shards(args: argparse.Namespace) -> int:
     model, shards = open_shards(args, paths, unlabelled=True)
     with cluster_of(args.dask) as client:
         found = model.predict(shards, folder=args.output, client=client)
-    say_skipped(shards)
+    print_skipped(shards)
     note(f"{args.output}: {len(found)} files")
     return 0

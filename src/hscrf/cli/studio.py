@@ -184,11 +184,11 @@ def serve(args: argparse.Namespace, projects: list[tuple[Project, str]]) -> int:
             except BaseException:
                 studio.close()
                 raise
-            servers[-1].tell = partial(tell, project.name)
-            servers[-1].tell_of = partial(tell_of, project.name)
-            tell(project.name, servers[-1].url)
+            servers[-1].on_new_address = partial(print_address, project.name)
+            servers[-1].on_new_address_of = partial(print_address_of, project.name)
+            print_address(project.name, servers[-1].url)
             for name in args.annotator:
-                tell_of(project.name, name, servers[-1].invite(name))
+                print_address_of(project.name, name, servers[-1].invite(name))
             note(f"work is kept in {database}; stop with Ctrl-C")
         for server in servers[1:]:
             server.start()
@@ -210,12 +210,12 @@ def train_first(studio: Studio) -> None:
         studio.trainer.wait()
 
 
-def tell(name: str, url: str) -> None:
+def print_address(name: str, url: str) -> None:
     """Print the address of a project, which admits one browser."""
     print(f"{name}: {url}", flush=True)
 
 
-def tell_of(project: str, name: str, url: str) -> None:
+def print_address_of(project: str, name: str, url: str) -> None:
     """Print the address of another person."""
     print(f"{project}, for {name}: {url}", flush=True)
 
@@ -300,7 +300,7 @@ def project_without_model(args: argparse.Namespace, database: str) -> Project:
     """The sequences of a file without a model: labels come from --labels, or from the file itself."""
     from hscrf.cli.recipe import learn_labels, save_model, with_pairs
     from hscrf.cli.studio_items import items_from
-    from hscrf.cli.studio_text import say_columns
+    from hscrf.cli.studio_text import print_columns
     from hscrf.estimator.hscrf import HSCRF
     from hscrf.estimator.specified import default_specifications
     from hscrf.io.labelfile import read_label_file
@@ -313,7 +313,7 @@ def project_without_model(args: argparse.Namespace, database: str) -> Project:
     if topology is not None and recipe.levels != topology.levels[1:]:
         raise UserError(f"--levels are {', '.join(recipe.levels)}, but {args.labels} has {topology.levels[1:]}")
     documents = list(recipe.read(source_of(args.data), unlabelled=topology is not None))
-    say_columns(args.data, recipe, documents)
+    print_columns(args.data, recipe, documents)
     recipe = recipe.resolved(documents, args.template)
     if topology is None:
         topology, _, _ = learn_labels(documents, recipe.scheme)

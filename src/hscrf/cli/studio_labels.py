@@ -83,13 +83,13 @@ def run_import(args: argparse.Namespace) -> int:
             refused += len(found["refused"])
             for entry in found["refused"]:
                 note(f"{path}: {entry['name'] and entry['name'] + ': '}{entry['message']}")
-            note(f"{path}: {import_words(found)}")
+            note(f"{path}: {import_summary(found)}")
     finally:
         studio.close()
     return 1 if refused else 0
 
 
-def import_words(found: dict[str, Any]) -> str:
+def import_summary(found: dict[str, Any]) -> str:
     """The result of an import as text."""
     words = f"{found['labels']} labels in {found['sequences']} sequences, {len(found['refused'])} refused"
     if found["moved"]:

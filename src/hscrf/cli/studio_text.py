@@ -47,7 +47,7 @@ def _has_columns(path: str) -> bool:
     return len(widths) > 1 and len(set(widths)) == 1
 
 
-def say_columns(path: str, recipe: Recipe, documents: Sequence[Document]) -> None:
+def print_columns(path: str, recipe: Recipe, documents: Sequence[Document]) -> None:
     """Print that a file without labels, which might be plain text, was read as columns."""
     if recipe.format == "columns" and documents[0].labels is None:
         columns = several(len(documents[0].columns), "column")

@@ -297,7 +297,7 @@ class LabelStatistics:
 
     def _without_rules(self, classes: Sequence[str]) -> Topology:
         for level, names in self.states.items():
-            check_alike(level, names)
+            check_distinct_texts(level, names)
         levels = {level: in_order(self.states[level]) or ["unseen"] for level in self.levels or ()}
         lasting = {list(levels)[-1]: None} if self.persists else None
         return Topology(levels, root=classes or None, max_duration=lasting)
@@ -366,7 +366,7 @@ class LabelStatistics:
         self.persists |= other.persists
 
 
-def check_alike(level: str, names: Collection[Any]) -> None:
+def check_distinct_texts(level: str, names: Collection[Any]) -> None:
     """Refuse different states with the same text, such as 1 and "1"."""
     seen: dict[str, Any] = {}
     for name in names:

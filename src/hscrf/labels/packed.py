@@ -120,7 +120,7 @@ def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = 
     """Close the labels of sequences; errors name the sequence by its number."""
     if len(labels) > 1:
         with suppress(InfeasibleError):  # then one by one, to find the sequence
-            return _apart(labels, *_close_together(labels))
+            return _split_by_sequence(labels, *_close_together(labels))
     closed = []
     for y, n in zip(labels, numbers, strict=True):
         try:
@@ -134,7 +134,9 @@ def _close_together(labels: Sequence[Labels]) -> tuple[PackedLabels, list[NDArra
     return close_packed(labels[0].topology, pack_labels(labels), pack_sets(labels))
 
 
-def _apart(labels: Sequence[Labels], known: PackedLabels, sets: Sequence[NDArray[np.bool_]]) -> list[Labels]:
+def _split_by_sequence(
+    labels: Sequence[Labels], known: PackedLabels, sets: Sequence[NDArray[np.bool_]]
+) -> list[Labels]:
     """The closed labels of each sequence, from those of all."""
     states, ends, sets = sealed(known.states), sealed(known.ends), [sealed(table) for table in sets]
     found = []

@@ -156,11 +156,13 @@ class Cluster:
         if len(known) > len(frozen):
             self.alone_since = None
             for address in frozen:
-                say(f"worker {address} has not responded for {self.frozen:.0f} s: its tasks go to other workers")
+                print_line(f"worker {address} has not responded for {self.frozen:.0f} s: its tasks go to other workers")
                 self.client.run_on_scheduler(remove_worker, address=address)
         elif self.alone_since is None:
             self.alone_since = time.monotonic()
-            say(f"the cluster has no {'living ' if known else ''}workers: waiting up to {self.gone:.0f} s for one")
+            print_line(
+                f"the cluster has no {'living ' if known else ''}workers: waiting up to {self.gone:.0f} s for one"
+            )
         elif time.monotonic() - self.alone_since > self.gone:
             told = "training can be resumed from its checkpoint"
             raise ClusterError(f"the cluster has had no workers for {self.gone:.0f} s; {told}")
@@ -243,7 +245,7 @@ def large_graphs() -> Iterator[None]:
         yield
 
 
-def say(message: str) -> None:
+def print_line(message: str) -> None:
     """Print a line on standard error."""
     print(message, file=sys.stderr, flush=True)
 

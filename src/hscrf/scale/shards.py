@@ -211,7 +211,7 @@ class Shards:
             return Packer(model, self.sources, folder, self.errors == "skip", runner, self.sizes).run()
 
         settings = {"chunk": self.sizes.cuts.chunk, "model": settings_of(model)}
-        header, arrays, folder = self.stored(settings, write, tell=bool(model.verbose))
+        header, arrays, folder = self.stored(settings, write, verbose=bool(model.verbose))
         return PackedShards(load_frame(header, arrays, model), header, arrays, folder, self)
 
     def pack(self, model: Learner, *, client: Any = None) -> None:
@@ -261,7 +261,7 @@ class Shards:
     # -- the cache
 
     def stored(
-        self, settings: Mapping[str, Any], write: Callable[[str], Manifest], tell: bool = False
+        self, settings: Mapping[str, Any], write: Callable[[str], Manifest], verbose: bool = False
     ) -> tuple[dict[str, Any], dict[str, Any], str]:
         """Return these data packed with some settings: from the cache, or written now.
 
@@ -273,7 +273,7 @@ class Shards:
             Settings of the model that packed data depend on.
         write : callable
             Writes the packed data into a folder and returns header and arrays of their manifest.
-        tell : bool
+        verbose : bool
             Whether to print how the settings differ from those of shards of the same sources.
 
         Returns
@@ -291,8 +291,8 @@ class Shards:
             found = self.cache.find(key, self.sources)
         if found is None:
             made_of = json.loads(json.dumps(made_of))
-            if tell:
-                self._tell_differences(made_of)
+            if verbose:
+                self._print_differences(made_of)
             with self.cache.making(key) as folder:
                 header, arrays = found = write(folder)
                 write_manifest(folder, {**header, "made_of": made_of}, arrays, self.sources)
@@ -301,7 +301,7 @@ class Shards:
         self.bad.count, self.bad.messages[:] = found[0].get("skipped", 0), found[0].get("told", [])
         return *found, self.cache.path(key)
 
-    def _tell_differences(self, made_of: dict[str, Any]) -> None:
+    def _print_differences(self, made_of: dict[str, Any]) -> None:
         """Print which settings differ from those of cached shards of the same sources."""
         differ = self.cache.difference(made_of, self.sources)
         if differ:

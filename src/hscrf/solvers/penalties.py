@@ -169,9 +169,7 @@ class Search:
         seconds = time.perf_counter() - self.began
         entry = {"c2": c2, "factors": factors, "group": group, "errors": float(errors.sum()), "lead": 0.0}
         self.path.append({**entry, "better": False, "n_iter": n_iter, "seconds": seconds})
-        self.progress.write(
-            f"c2 {c2:.3g}{spoken_factors(factors)}  held-out errors {errors.sum():.1f}  {seconds:.1f} s"
-        )
+        self.progress.write(f"c2 {c2:.3g}{factors_text(factors)}  held-out errors {errors.sum():.1f}  {seconds:.1f} s")
         return Trial(self.path[-1], errors, weights)
 
     def first_weights(self) -> Floats:
@@ -192,7 +190,7 @@ def reason_of(best: Trial, plain: Trial) -> str:
     if best is plain:
         return f"c2 = {c2:g} was kept: no other penalty had fewer held-out errors beyond noise"
     fewer = 100 * (1 - best.total / plain.total)
-    taken = f"c2 = {best.entry['c2']:g}{spoken_factors(best.entry['factors'])}"
+    taken = f"c2 = {best.entry['c2']:g}{factors_text(best.entry['factors'])}"
     lead = f"{best.lead(plain):.1f} standard errors"
     return f"{taken} was chosen: {fewer:.1f} % fewer held-out errors than c2 = {c2:g} ({lead})"
 
@@ -227,7 +225,7 @@ def two_digits(penalty: float) -> float:
     return float(f"{penalty:.2g}")
 
 
-def spoken_factors(factors: Mapping[str, float]) -> str:
+def factors_text(factors: Mapping[str, float]) -> str:
     """Factors other than one, as text."""
     shown = [f"{group} x{factor:.3g}" for group, factor in factors.items() if factor != 1.0]
     return "".join(f", {words}" for words in shown)

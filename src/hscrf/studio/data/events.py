@@ -57,7 +57,7 @@ class State:
             self._knowledge = known_from(self.levels, self.length, self.in_force)
         return self._knowledge
 
-    def shed(self) -> None:
+    def drop_cells(self) -> None:
         """Drop data that can be computed again."""
         self._knowledge = None
 
@@ -104,7 +104,7 @@ class State:
             self.marks = {name: value for name, value in marks.items() if value}
         elif event.kind == "undo":
             self.undone.append(self.in_force.pop())
-            self.shed()
+            self.drop_cells()
         else:
             if event.kind != "redo":
                 self.undone.clear()
@@ -137,7 +137,7 @@ class State:
             had = self._knowledge is not None
             self._unsettled = (self.version, len(self.unsettled()))
             if not had:
-                self.shed()
+                self.drop_cells()
         return self._unsettled[1]
 
     def touched(self) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from hscrf.studio.data.conflicts import Group, feasible
 from hscrf.studio.data.evidence import implied_segments, known_segments, labels_of
 from hscrf.studio.data.knowledge import UNKNOWN, Knowledge, Level, runs_of
 from hscrf.studio.data.label_edits import Change, edited
-from hscrf.studio.model.widening import gone_labels, lifted, new_labels, only_where_said, widened
+from hscrf.studio.model.widening import gone_labels, lifted, new_labels, restricted, widened
 from hscrf.topology import Topology
 
 SLOW = 0.01  # seconds: if an exact answer takes longer, people would notice, so a window is answered first
@@ -193,7 +193,7 @@ class Suggester:
 
     def evidence(self, knowledge: Knowledge) -> Labels:
         """The known labels as Labels over the topology of the model and of its new labels."""
-        return only_where_said(labels_of(knowledge, self.topology), knowledge, self.new, self.gone)
+        return restricted(labels_of(knowledge, self.topology), knowledge, self.new, self.gone)
 
     def _answer(self, posterior: Posterior, knowledge: Knowledge) -> Suggestion:
         labels, doubt = self._inferred(posterior)

@@ -50,7 +50,7 @@ class Keys:
     >>> first = keys.token
     >>> keys.admit(first) is not None, keys.admit(first), keys.admit("guess")
     (True, None, None)
-    >>> keys.tell = lambda name: print("another one")
+    >>> keys.on_new_token = lambda name: print("another one")
     >>> keys.renew(), keys.renew(), keys.admit(first), keys.admit(keys.token) is not None
     another one
     (None, None, None, True)
@@ -63,7 +63,7 @@ class Keys:
         self.port = port
         self.name = f"hscrf_studio_{port}"  # cookies do not know ports
         self.people: dict[str, Key] = {"": Key()}
-        self.tell: Callable[[str], None] = lambda name: None
+        self.on_new_token: Callable[[str], None] = lambda name: None
 
     @property
     def token(self) -> str:
@@ -84,7 +84,7 @@ class Keys:
         for key in list(self.people.values()):
             if key.used:
                 key.token, key.used = secrets.token_urlsafe(24), False
-                self.tell(key.name)
+                self.on_new_token(key.name)
 
     def admit(self, token: str) -> str | None:
         """The cookie for a token that is not used yet, None for any other; it is used then."""

@@ -151,7 +151,7 @@ class Studio:
             with tracked.guard:
                 knowledge, version = tracked.state.knowledge.copy(), tracked.state.version
                 if tracked.suggestion is None:
-                    tracked.state.shed()
+                    tracked.state.drop_cells()
             found = suggester.suggest(tracked.id, knowledge, version)
             self.workspace.note_least(tracked, version, number, found)
             rows.append((tracked.id, version, number, found.entropy, found.profile()))
@@ -351,7 +351,7 @@ class Studio:
         for tracked in self.workspace.sequences.values():
             profile = self._doubts.get(tracked.id, (0, 0, None, []))[3]
             suggested = column is not None and column < len(profile) and profile[column] > 0
-            if suggested or (level, label) in self.workspace.said_in(tracked):
+            if suggested or (level, label) in self.workspace.given_labels_in(tracked):
                 found.append(tracked.id)
         return found
 

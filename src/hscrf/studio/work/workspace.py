@@ -341,7 +341,7 @@ class Workspace:
         unlabelled = any(label is None for segments in suggestion.segments.values() for _, _, label in segments)
         tracked.least = (version, number, None if suggestion.conflict or unlabelled else suggestion.least_sure())
 
-    def said_in(self, tracked: TrackedSequence) -> frozenset[tuple[str, str]]:
+    def given_labels_in(self, tracked: TrackedSequence) -> frozenset[tuple[str, str]]:
         """The levels and labels that a person or a file has given to a sequence; remembered for a version."""
         with tracked.guard:
             if tracked.said[:2] != (tracked.state.version, tuple(self.levels)):
@@ -354,7 +354,7 @@ class Workspace:
                 }
                 tracked.said = (tracked.state.version, tuple(self.levels), frozenset(found))
                 if tracked.suggestion is None:
-                    tracked.state.shed()
+                    tracked.state.drop_cells()
             return tracked.said[2]
 
     def _at_once(self, tracked: TrackedSequence, suggester: Suggester, former: Suggestion | None) -> Suggestion:
@@ -417,7 +417,7 @@ class Workspace:
             for tracked in sorted(full, key=lambda tracked: tracked.used)[:OPEN]:
                 if tracked.guard.acquire(blocking=False):
                     tracked.suggestion = None
-                    tracked.state.shed()
+                    tracked.state.drop_cells()
                     tracked.guard.release()
 
     def history(self, sequence: int) -> list[dict[str, Any]]:

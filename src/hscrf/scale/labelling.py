@@ -68,7 +68,7 @@ class Labelling:
 
     def __init__(self, shards: Any, model: Model) -> None:
         self.shards, self.model = shards, model
-        self.cluster = None if shards.client is None else shards.cluster(model.n_jobs)
+        self.cluster = None if shards.client is None else shards._cluster(model.n_jobs)
         self.problems = Problems(shards.errors == "skip")
         self.files = self._packed()
         self.sent: PickledArgument | None = None  # the model

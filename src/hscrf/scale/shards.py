@@ -228,17 +228,8 @@ class Shards:
 
         self.on_cluster(client).packed_for(clone(model))
 
-    def cluster(self, n_jobs: int) -> Cluster:
-        """Return the workers of the client, each with ``n_jobs`` threads.
-
-        Parameters
-        ----------
-        n_jobs : int
-
-        Returns
-        -------
-        Cluster
-        """
+    def _cluster(self, n_jobs: int) -> Cluster:
+        """The workers of the client, each with ``n_jobs`` threads."""
         return Cluster(self.client, n_jobs, self.patience)
 
     def _runner(self, model: Learner, folder: str) -> TaskRunner:
@@ -248,7 +239,7 @@ class Shards:
             return TaskRunner(jobs)
 
         def connect() -> Cluster | None:
-            cluster = self.cluster(model.n_jobs)
+            cluster = self._cluster(model.n_jobs)
             files = [source.name for source in self.sources if isinstance(source, FileSource)]
             if cluster.can_pack([os.path.abspath(name) for name in files[:1]], folder):
                 return cluster
@@ -386,7 +377,7 @@ class PackedShards:
         weights = None if sample_weight is None else checked_weights(sample_weight, len(self.lengths))
         chunk = self.shards.sizes.cuts.chunk
         loss = StoredLoss(scorer, self.files, weights, workers, costs, self.complete, self._error, chunk)
-        return loss if self.shards.client is None else ClusterLoss(loss, self.shards.cluster(workers.n_jobs))
+        return loss if self.shards.client is None else ClusterLoss(loss, self.shards._cluster(workers.n_jobs))
 
     def _error(self, n: int, error: Exception) -> Exception:
         """An error about a sequence with its file and line."""

@@ -55,7 +55,7 @@ def frequencies_agree(found, expected, n):
 
 @each_mix
 @with_and_without
-def test_the_segments_over_any_step_share_out_all_of_z(kinds, evidence):
+def test_the_masses_of_the_segments_over_any_step_add_up_to_z(kinds, evidence):
     """The paper's Z in general: at every level and time exactly one segment covers it."""
     _, p, labels = draw(kinds, evidence)
     posterior = hscrf.marginals(p, labels)

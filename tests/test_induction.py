@@ -166,7 +166,7 @@ def read_at_once(frame, Y, lengths, topology):
 
 
 # ------------------------------------------------------------------------------
-# The topology, told from its definition
+# The topology, derived from its definition
 
 
 @profile
@@ -197,7 +197,7 @@ def test_the_topology_holds_what_the_labels_show(example):
 
 
 def expected_children(parent, columns, names, rule):
-    """The children of a parent, told from the pairs of labels at each step, sequence by sequence."""
+    """The children of a parent, derived from the pairs of labels at each step, sequence by sequence."""
     runs = [pair for column in columns for pair, _ in groupby(column) if "?" not in pair]
     missing = any("?" in pair for column in columns for pair in column)
     mine = Counter(child for one, child in runs if one == parent)
@@ -212,7 +212,7 @@ def expected_children(parent, columns, names, rule):
 
 
 def test_a_level_that_shows_enough_decides_for_its_rare_parents():
-    """Where labels are missing; without enough runs every parent is open but those that show enough themselves."""
+    """Labels are missing: without enough runs in the level, only parents with enough runs of their own are restricted."""
     known = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}] * 10
     rare = [{"phrase": ["PP"], "tag": ["P"]}] * 2
     partial = [{"phrase": ["NP", "?"], "tag": ["?", "N"]}]

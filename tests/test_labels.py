@@ -41,7 +41,7 @@ FREE = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]}, max_duration={"phras
 
 
 # ------------------------------------------------------------------------------
-# The twin: legal configurations told from their definition, one segment at a time
+# The twin: legal configurations derived from their definition, one segment at a time
 
 
 def tilings(topology, d, start, stop, parent):

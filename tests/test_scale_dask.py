@@ -98,7 +98,7 @@ def test_the_last_worker_is_not_given_up(clients, capsys):
 
 
 def test_a_wait_that_is_cancelled_is_repeated(clients):
-    """The wait for a result may be cancelled just when it comes, which distributed forgets to catch."""
+    """The wait for a result may be cancelled just when the result arrives; distributed does not catch that."""
     far = cluster.Cluster(clients(1))
     task, waits = far.submit(sum, [3, 4]), []
 

@@ -193,7 +193,7 @@ def new_pages(content, size):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts pages as Linux does")
 def test_a_worker_takes_no_new_pages_for_each_chunk(real, monkeypatch):
-    """A nanny's environment makes the C library give every array back to the system; a worker of ours keeps some."""
+    """A nanny's environment makes the C library return every array to the system; our workers keep some memory."""
     rng = np.random.default_rng(0)
     X = [[[f"w{k}"] for k in rng.integers(30, size=500)] for _ in range(50)]
     Y = [[f"L{k}" for k in rng.integers(60, size=500)] for _ in X]

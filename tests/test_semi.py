@@ -1,4 +1,4 @@
-"""SemiCRF beside a semi-Markov forward-backward and Viterbi written out by hand, and as a three-level HSCRF."""
+"""SemiCRF against a semi-Markov forward-backward and Viterbi written out by hand, and as a three-level HSCRF."""
 
 import numpy as np
 import pytest

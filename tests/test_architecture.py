@@ -58,7 +58,7 @@ AT_THE_TOP = {  # modules and rooms that import other libraries than NumPy at th
         "stacking.neighbours",
         "torch.tagger",
     },
-    "starlette": {"studio.server.application"},
+    "starlette": {"studio.server.application", "studio.server.requests"},
     "torch": {"torch"},
 }
 LAZY = {"scipy", "sklearn", "pandas", "matplotlib"}

@@ -212,7 +212,7 @@ def expected_children(parent, columns, names, rule):
 
 
 def test_a_level_that_shows_enough_decides_for_its_rare_parents():
-    """Labels are missing: without enough runs in the level, only parents with enough runs of their own are restricted."""
+    """Labels are missing: without enough runs in the level, only parents with enough of their own are restricted."""
     known = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}] * 10
     rare = [{"phrase": ["PP"], "tag": ["P"]}] * 2
     partial = [{"phrase": ["NP", "?"], "tag": ["?", "N"]}]

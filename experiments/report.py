@@ -18,6 +18,7 @@ ORDER = (
     "plain",
     "defaults",
     "stopping",
+    "incomplete",
     "fillers",
     "partial",
     "penalties",

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = [
     "stopping",
+    "incomplete",
     "indoor",
     "chunking",
     "joint",

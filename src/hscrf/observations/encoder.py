@@ -320,7 +320,8 @@ class ObservationEncoder:
         new = np.flatnonzero(missing.any(axis=0) & (self.holes == 0))
         if new.size:
             told = f"column{'s' * (new.size > 1)} {', '.join(repr(self.columns[k]) for k in new)}"
-            warnings.warn(f"numbers are missing in {told}, but none were missing in training", stacklevel=2)
+            problem = f"numbers are missing in {told}, but none were missing in training"
+            warnings.warn(f"{problem}: they add nothing to the score", stacklevel=2)
         found[missing] = 0.0
         return np.hstack([found, missing[:, self.indicated]])
 

@@ -284,7 +284,7 @@ class HSCRF(SequenceEstimator, Specified, Predictor):
         self.coef_, self.temperature_ = result.weights, {}
         self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
         self.stop_reason_, self.history_, self.best_iter_ = result.reason, result.history, result.kept
-        for name in ("online_", "n_seen_"):
+        for name in ("online_", "n_seen_", "recipe_"):
             self.__dict__.pop(name, None)
 
     def new_frame(self, scheme: Scheme) -> Frame:

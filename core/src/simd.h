@@ -53,6 +53,20 @@ template <class V = ISA::V>
 INLINE V splat(double x) {
     return x - V{};
 }
+// One number of each row from r on: a vector of rows, or the number of the only row.
+template <int R>
+constexpr int abreast = R == 1 ? 1 : lanes<Vector<R>>;
+template <int R>
+INLINE Vector<R> get(const double* p) {
+    return R == 1 ? splat<Vector<R>>(*p) : load<Vector<R>>(p);
+}
+template <int R>
+INLINE void set(double* p, Vector<R> v) {
+    if constexpr (R == 1)
+        *p = v[0];
+    else
+        store(p, v);
+}
 template <class V>
 INLINE V larger(V a, V b) {
     return a > b ? a : b;

@@ -277,6 +277,7 @@ struct Starts : Rows<A, R> {
     }
     int last = 0;  // rows before it have begun
     bool alive(int t, int r) const { return since[r] <= t && t < until[r]; }
+    bool closes(int level, int t) const { return Base::closes(level, t) && (level > 0 || columns.ends(start + t)); }
     double drop(int t) const { return Base::reach + tokens.low[start + t] + (below ? below->drop : 0.0); }
     void prepare(int t) {
         if (stacked) now = stacked + size_t(start + t) * trie.leaves() - trie.inner;

@@ -56,7 +56,8 @@ struct Walk {
         alive = stops ? space.get(ALIVE, places * leaves) : nullptr;
         fresh = lives_on() ? space.get(FRESH, (keep ? steps : 1) * leaves) : nullptr;
         if (over_segments())
-            entered = space.get(ENTERED, steps * leaves), waiting = space.get(ENTERED_NOW, steps * leaves);
+            entered = space.get(ENTERED, steps * leaves),
+            waiting = is_linear<A> ? space.get(ENTERED_NOW, steps * leaves) : entered;
         gain = space.get(GAIN, 2 * steps * R), exponent = gain + steps * R;
         scale = space.filled(SCALE, R, 0.0);
         rescaled = space.flags(FLAGS, 2 * steps), raised = rescaled + steps;
@@ -194,7 +195,7 @@ struct Walk {
     // The leaves whose segments end at a step.
     void end_segments(int t, double* u) {
         const auto [first, end] = lags(t);
-        std::copy(entered_at(t), entered_at(t + 1), waiting_at(t));
+        if (is_linear<A>) std::copy(entered_at(t), entered_at(t + 1), waiting_at(t));
         if (first < end)
             sum_lags<A, R>(waiting_at(t - first), leaves, kind.below->mass + kind.below->line(kind.start + t, first),
                            end - first, trie.leaves(), u);

@@ -235,6 +235,7 @@ struct Walk {
     INLINE void step_back(int t, double* bar, double* begun) {
         const double *u = up_at(t), *gains = is_linear<A> && rescaled[t] ? gain + t * R : nullptr;
         const V none = splat<V>(A::zero);
+        for (size_t k = 0; R == 1 && t >= 8 && k < all; k += 8) __builtin_prefetch(up_at(t - 8) + k);  // from afar
         kind.prepare(t);
         const bool ends = kind.bars(t, u, bar);
         descend<true>(t + 1 < steps ? begun + all : nullptr, bar, ends, t,

@@ -166,7 +166,7 @@ struct Pass {
     // tables. LOG has vectors of children, not of rows: its sums take so long that the rest does not matter.
     template <int MOST, class With>
     void windows(const Layer& layer, int like, With with) {
-        constexpr int R = is_log<A> ? 1 : MOST;
+        constexpr int R = is_log<A> && MOST == OVER_SEGMENTS ? 1 : MOST;
         struct Window {
             int state, used;
             size_t at;

@@ -58,13 +58,13 @@ INLINE void product(const double* above, const double* entry, const double* befo
     using V = Vector<R>;
     constexpr int W = lanes<V>;
     const int panel = width * PAD;
-    if constexpr (is_log<A>) {  // W children of one row, or one child of W rows
-        for (int v = 0; v < size; v += R == 1 ? W : 1)
+    if constexpr (is_log<A>) {
+        for (int v = 0; v < size; v += siblings<R>)
             for (int r = 0; r < R; r += abreast<R>) {
                 const double* column = table + v / PAD * panel + v % PAD;
-                const auto here = [](const double* p) ALWAYS { return R == 1 ? load<V>(p) : splat<V>(*p); };
-                const V first = above ? get<R>(above + r) + here(entry + v) : splat<V>(A::zero);
-                const auto term = [&](int u) ALWAYS { return get<R>(before + u * R + r) + here(column + u * PAD); };
+                const V first = above ? get<R>(above + r) + common<R>(entry + v) : splat<V>(A::zero);
+                const auto term = [&](int u)
+                                      ALWAYS { return get<R>(before + u * R + r) + common<R>(column + u * PAD); };
                 put(v, r, reduce<A>(first, before ? count : 0, term));
             }
     } else if constexpr (R == 1) {

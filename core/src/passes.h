@@ -164,9 +164,8 @@ struct Pass {
     // Call with<rows>(state, number, starts, lengths) for the starts of states that are alike, side by side where
     // enough of them are alive. In the order of starts, because the states of a segment lie next to each other in
     // tables. LOG has vectors of children, not of rows: its sums take so long that the rest does not matter.
-    template <int MOST, class With>
+    template <int R, class With>
     void windows(const Layer& layer, int like, With with) {
-        constexpr int R = is_log<A> && MOST == OVER_SEGMENTS ? 1 : MOST;
         struct Window {
             int state, used;
             size_t at;
@@ -181,7 +180,7 @@ struct Pass {
             for (int t = 0; t < steps; ++t)
                 if (const int lasting = c.reach[size_t(t) * c.states + s])
                     starts.push_back(t), lasts.push_back(lasting), longest = std::max(longest, lasting);
-            const bool worth = R > 1 && longest >= layer.widest / (layer.leaf == SEGMENTS ? 4 : 2);
+            const bool worth = longest >= layer.widest / (layer.leaf == SEGMENTS ? 4 : 2);
             while (k < starts.size()) {
                 const int used = int(std::min<size_t>(R, starts.size() - k));
                 int64_t alive = 0;

@@ -282,9 +282,7 @@ struct Starts : Rows<A, R> {
     void prepare(int t) {
         if (stacked) now = stacked + size_t(start + t) * trie.leaves() - trie.inner;
     }
-    INLINE V token(const Group& g, int v, int) const {
-        return R == 1 ? load<V>(now + g.first + v) : splat<V>(now[g.first + v]);
-    }
+    INLINE V token(const Group& g, int v, int) const { return common<R>(now + g.first + v); }
 
     void meet(int part, int level, int t, double* values) {
         if (!has(part, level)) return;

@@ -176,8 +176,8 @@ struct Walk {
     template <class Visit>
     INLINE void each_leaf(Visit visit) const {
         for (const Group& g : trie.groups[trie.depth])
-            for (int v = 0; v < g.width; v += R == 1 ? W : 1)
-                for (int r = 0; r < R; r += R == 1 ? 1 : W) visit(g, v, r, size_t(g.first + v) * R + r - inner);
+            for (int v = 0; v < g.width; v += siblings<R>)
+                for (int r = 0; r < R; r += abreast<R>) visit(g, v, r, size_t(g.first + v) * R + r - inner);
     }
 
     // The value of a leaf whose segment ends at a step, by its lag.
@@ -315,26 +315,31 @@ struct Walk {
         if (tail) kind.lost |= !tail->begin(t, begun + inner);
     }
 
-    // LOG, one row. From the bars of leaves that end, in ``started``, to those of leaves that entered at a step, and
-    // the posteriors of their segments. One sum for each leaf: ``spread_lags`` would take a logarithm for each segment.
+    // LOG. From the bars of leaves that end, in ``started``, to those of leaves that entered at a step, and the
+    // posteriors of their segments. One sum for each leaf: ``spread_lags`` would take a logarithm for each segment.
     void begin_segments_back(int t, double* begun) {
         const Columns& c = *kind.below->columns;
         std::vector<std::pair<const double*, size_t>> segments;  // bars where one ends; its line of masses
         for (int k = t; k < std::min(steps, t + c.longest); ++k)
             if (c.skip[kind.start + k] <= k - t && k - t < c.until[kind.start + k])
                 segments.push_back({started_at(k), kind.below->line(kind.start + k, k - t)});
-        for (int x = 0; x < trie.leaves(); x += W) {
-            const V value = load<V>(entered_at(t) + x), none = splat<V>(A::zero);
+        each_leaf([&](const Group&, int, int, size_t at) ALWAYS {
+            const size_t x = at / R;
+            const V value = load<V>(entered_at(t) + at), none = splat<V>(A::zero);
             const auto bar = [&](int k) ALWAYS {
-                return load<V>(segments[k].first + x) + load<V>(kind.below->mass + segments[k].second + x);
+                return load<V>(segments[k].first + at) + common<R>(kind.below->mass + segments[k].second + x);
             };
             const V total = reduce<A>(none, int(segments.size()), bar);
-            store(begun + x, value > none ? total : none);
-            for (size_t k = 0; k < segments.size() && any(value + total > splat<V>(Log::FAINTEST)); ++k) {
+            store(begun + at, value > none ? total : none);
+            for (size_t k = 0; k < segments.size() && any_above(value + total, splat<V>(Log::FAINTEST)); ++k) {
                 double* to = kind.below->post + segments[k].second + x;
-                store(to, A::count(load<V>(to), value, bar(int(k)), V{}));
+                const V found = A::count(V{}, value, bar(int(k)), V{});
+                if constexpr (R == 1)
+                    store(to, load<V>(to) + found);
+                else
+                    *to += sum(found);
             }
-        }
+        });
     }
 
     // Add the counts of init, trans and end of steps t0 .. t1; nothing comes before the first step.

@@ -163,7 +163,7 @@ struct Pass {
 
     // Call with<rows>(state, number, starts, lengths) for the starts of states that are alike, side by side where
     // enough of them are alive. In the order of starts, because the states of a segment lie next to each other in
-    // tables. LOG has vectors of children, not of rows: its sums take so long that the rest does not matter.
+    // tables.
     template <int R, class With>
     void windows(const Layer& layer, int like, With with) {
         struct Window {

@@ -93,8 +93,7 @@ struct Native final : Engine {
         if (!unsure.empty()) {
             shared = read(batch, true, true);
             NoCounts counts(model.topology, batch.steps());
-            for (int k : unsure)
-                if (!count<Linear>(batch, nullptr, shared, work, k, log_z, counts, false)) lost.push_back(k);
+            lost = count_linear(batch, unsure, nullptr, shared, work, log_z, counts);
         }
         const auto together = [&](int rows, const int* which) {
             const Bundle<Log> bundle(model, batch, shared[0], work, nullptr, rows, which, false);
@@ -119,30 +118,44 @@ struct Native final : Engine {
     int expectations(const Batch& batch, const double* weights, double* log_z, Counts& counts) const override {
         Workshop& work = workshop();
         std::vector<Shared> shared = read(batch, true, true);
-        work.grads.resize(model.layers.size());
-        std::vector<int> unsure, lost;
-        const auto together = [&](auto arithmetic, int rows, const int* which) {
-            using A = decltype(arithmetic);
-            Bundle<A> bundle(model, batch, shared[0], work, &counts, rows, which, true);
-            for (int r = 0; r < rows; ++r) log_z[which[r]] = bundle.log_z[r];
-            std::vector<double>& total = is_linear<A> ? shared[0].counts : shared[0].log_counts;
-            if (!bundle.count(weights, work.grads[0], counts, total)) unsure.insert(unsure.end(), which, which + rows);
-        };
-        const auto linear = [&](int rows, const int* which) { together(Linear{}, rows, which); };
-        const auto logarithms = [&](int rows, const int* which) { together(Log{}, rows, which); };
-        for (int k : each_bundle<Linear>(model, batch, shared, work, all(batch), linear))
-            if (!count<Linear>(batch, weights, shared, work, k, log_z, counts, false)) lost.push_back(k);
-        for (int k : unsure)
-            if (!count<Linear>(batch, weights, shared, work, k, log_z, counts, true)) lost.push_back(k);
+        std::vector<int> lost = count_linear(batch, all(batch), weights, shared, work, log_z, counts);
         // The bars of a bundle have weights, and negative numbers have no logarithm.
         const auto negative =
             std::partition(lost.begin(), lost.end(), [&](int k) { return !weights || weights[k] >= 0; });
-        std::vector<int> alone = each_bundle<Log>(model, batch, shared, work, {lost.begin(), negative}, logarithms);
+        std::vector<int> alone =
+            each_bundle<Log>(model, batch, shared, work, {lost.begin(), negative}, [&](int rows, const int* which) {
+                count_bundle<Log>(batch, weights, shared, work, rows, which, log_z, counts);
+            });
         alone.insert(alone.end(), negative, lost.end());
         for (int k : alone) count<Log>(batch, weights, shared, work, k, log_z, counts, true);
         write(batch, shared, counts);
         work.space.tidy();
         return int(lost.size());
+    }
+
+    // Log Z and counts of some sequences in LINEAR; those that it cannot hold.
+    std::vector<int> count_linear(const Batch& batch, const std::vector<int>& some, const double* weights,
+                                  std::vector<Shared>& shared, Workshop& work, double* log_z, Counts& counts) const {
+        std::vector<int> unsure, lost;
+        const auto together = [&](int rows, const int* which) {
+            if (!count_bundle<Linear>(batch, weights, shared, work, rows, which, log_z, counts))
+                unsure.insert(unsure.end(), which, which + rows);
+        };
+        for (int k : each_bundle<Linear>(model, batch, shared, work, some, together))
+            if (!count<Linear>(batch, weights, shared, work, k, log_z, counts, false)) lost.push_back(k);
+        for (int k : unsure)
+            if (!count<Linear>(batch, weights, shared, work, k, log_z, counts, true)) lost.push_back(k);
+        return lost;
+    }
+
+    // Log Z and counts of a bundle; whether they are sure.
+    template <class A>
+    bool count_bundle(const Batch& batch, const double* weights, std::vector<Shared>& shared, Workshop& work, int rows,
+                      const int* which, double* log_z, Counts& counts) const {
+        Bundle<A> bundle(model, batch, shared[0], work, &counts, rows, which, true);
+        for (int r = 0; r < rows; ++r) log_z[which[r]] = bundle.log_z[r];
+        work.grads.resize(model.layers.size());
+        return bundle.count(weights, work.grads[0], counts, is_linear<A> ? shared[0].counts : shared[0].log_counts);
     }
 
     // Log Z and counts of a sequence; whether they are sure. ``again``: there may be other counts in their places.

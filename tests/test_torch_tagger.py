@@ -1,6 +1,7 @@
 """The tagger: it learns, it stops, it reproduces, it is saved; and the shell opens what it has written."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from hscrf.torch import (  # noqa: E402
     CharacterConvolution,
     ColumnEmbedding,
     Inputs,
+    Stack,
     Tagger,
     TemporalConvolution,
     files,
@@ -119,8 +121,10 @@ def test_damaged_files_are_refused(model, tmp_path):
         b"",
         content[:100],
         content[:-10],
-        content.replace(b'\\"version\\": 1', b'\\"version\\": 9'),
+        content.replace(b'\\"version\\": 2', b'\\"version\\": 9'),
         content.replace(b'\\"layers\\": null', b'\\"layers\\": 9999'),
+        content.replace(b'\\"recurrent\\": 0', b'\\"recurrent\\":-1'),
+        content.replace(b'\\"layers\\": 1', b'\\"layers\\": 0'),
         content.replace(b'\\"alphabet\\"', b'\\"alphabit\\"'),
         content.replace(b'\\"hidden\\": 8', b'\\"hidden\\": 9'),
         content.replace(b"hscrf.torch.Tagger", b"hscrf.torch.Other!"),
@@ -130,6 +134,29 @@ def test_damaged_files_are_refused(model, tmp_path):
         path.write_bytes(some)
         with pytest.raises(FileFormatError, match=r"model\.safetensors"):
             Tagger.load(path)
+
+
+def test_files_of_version_1_open(tmp_path):
+    """A convolution of six blocks without a BiLSTM, written by commit 6a03b4c; it is the same when saved again."""
+    model = Tagger.load(Path(__file__).parent / "files" / "tagger-1.safetensors")
+    assert isinstance(model.network_.context, TemporalConvolution)
+    model.save(tmp_path / "again.safetensors")
+    numbers = [np.array([[1.0], [1.1], [0.9], [-1.0], [-0.8]])]
+    for one in (model, Tagger.load(tmp_path / "again.safetensors")):
+        found = one.log_likelihood(numbers, [{"part": ["high", "high", "high", "low", "low"]}])
+        np.testing.assert_allclose(found, -0.34997022, rtol=1e-5)
+
+
+def test_files_hold_the_sizes_of_the_encoder(tmp_path):
+    """Options that change after fit do not change what is saved."""
+    numbers, labels = [np.arange(4.0)[:, None]] * 4, [{"part": ["a", "a", "b", "b"]}] * 4
+    model = Tagger(hidden=3, layers=2, epochs=1, random_state=0).fit(numbers, labels)
+    model.set_params(hidden=5, layers=None)
+    model.save(tmp_path / "model.safetensors")
+    twin = Tagger.load(tmp_path / "model.safetensors")
+    assert twin.design_ == model.design_
+    assert (twin.design_.layers, twin.design_.recurrent) == (2, 3)
+    np.testing.assert_array_equal(twin.log_likelihood(numbers, labels), model.log_likelihood(numbers, labels))
 
 
 def test_partial_labels_and_weights_and_development():
@@ -175,7 +202,7 @@ def test_numbers_are_read_by_a_convolution():
     topology = hscrf.Topology({"part": ["high", "low"]}, max_duration={"part": None})
     model = Tagger(topology=topology, hidden=8, layers=2, epochs=15, learning_rate=0.02, random_state=0)
     model.fit(signals, labels)
-    assert isinstance(model.network_.context, TemporalConvolution)
+    assert [type(part) for part in model.network_.context.parts] == [TemporalConvolution, BiLSTM]
     assert model.score(signals, labels) > 0.95
     with pytest.raises(ValueError, match=r"X\[0\] has 2 columns; expected 1"):
         model.predict([np.zeros((3, 2))])
@@ -209,7 +236,7 @@ def test_padding_does_not_reach_the_result():
     vectors, lengths = torch.randn(2, 6, 3), torch.tensor([6, 4])
     other = vectors.clone()
     other[1, 4:] = 99.0
-    for module in (BiLSTM(3, 4), TemporalConvolution(3, 4, layers=3)):
+    for module in (BiLSTM(3, 4), TemporalConvolution(3, 4, layers=3), Stack(TemporalConvolution(3, 4), BiLSTM(4, 5))):
         module.eval()
         torch.testing.assert_close(module(vectors, lengths)[1, :4], module(other, lengths)[1, :4])
         torch.testing.assert_close(module(vectors[1:, :4], lengths[1:])[0], module(vectors, lengths)[1, :4])

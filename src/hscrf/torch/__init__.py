@@ -10,7 +10,7 @@ except ImportError as error:
 
 from hscrf.torch.crf import CRF, TensorMarginals
 from hscrf.torch.inputs import Inputs
-from hscrf.torch.modules import BiLSTM, CharacterConvolution, ColumnEmbedding, Encoder, TemporalConvolution
+from hscrf.torch.modules import BiLSTM, CharacterConvolution, ColumnEmbedding, Encoder, Stack, TemporalConvolution
 from hscrf.torch.tagger import Tagger
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "ColumnEmbedding",
     "Encoder",
     "Inputs",
+    "Stack",
     "Tagger",
     "TemporalConvolution",
     "TensorMarginals",

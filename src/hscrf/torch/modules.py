@@ -273,16 +273,60 @@ class TemporalConvolution(nn.Module):
         return found.transpose(1, 2)
 
 
+class Stack(nn.Module):
+    """Modules that read sequences in context, each the vectors of the one before it.
+
+    Parameters
+    ----------
+    *modules : Module
+        Vectors and lengths to vectors, each with an attribute ``size``.
+
+    Attributes
+    ----------
+    size : int
+        Width of the result: that of the last module.
+
+    Examples
+    --------
+    >>> stack = Stack(TemporalConvolution(3, 8, layers=2), BiLSTM(8, 5))
+    >>> stack(torch.zeros(2, 9, 3), torch.tensor([9, 4])).shape
+    torch.Size([2, 9, 10])
+    """
+
+    def __init__(self, *modules: Any) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(modules)
+        self.size = modules[-1].size
+
+    def forward(self, vectors: Any, lengths: Any) -> torch.Tensor:
+        """Return one vector for each step.
+
+        Parameters
+        ----------
+        vectors : tensor (B, T, F)
+            Vectors of steps.
+        lengths : tensor (B,)
+            Number of steps of each sequence.
+
+        Returns
+        -------
+        tensor (B, T, size)
+        """
+        for part in self.parts:
+            vectors = part(vectors, lengths)
+        return vectors
+
+
 class Encoder(nn.Module):
-    """Columns to scores: embeddings, a BiLSTM or a temporal convolution, a linear map.
+    """Columns to scores: embeddings, modules that read them in context, a linear map.
 
     Parameters
     ----------
     embed : Module
         Inputs to vectors, with an attribute ``size``; a :class:`ColumnEmbedding`.
     context : Module
-        Vectors and lengths to vectors, with an attribute ``size``; a :class:`BiLSTM` or a
-        :class:`TemporalConvolution`.
+        Vectors and lengths to vectors, with an attribute ``size``; a :class:`BiLSTM`, a
+        :class:`TemporalConvolution`, or a :class:`Stack` of both.
     size : int
         Width of the scores.
 

@@ -21,7 +21,7 @@ from hscrf.observations.readers import length_of
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
 from hscrf.torch.inputs import Inputs
-from hscrf.torch.options import check_data, check_development, check_tagger_options, network_for
+from hscrf.torch.options import Design, check_data, check_development, check_tagger_options, design_of, network_for
 from hscrf.torch.predicting import NeuralPredictor, numbered
 from hscrf.torch.training import HIDDEN, Schedule, Trainer
 
@@ -86,7 +86,7 @@ class Tagger(BaseEstimator, NeuralPredictor):
 
     Attributes
     ----------
-    topology_, inputs_, network_ (the encoder), crf_, scheme_ : what was learned
+    topology_, inputs_, design_ (sizes of the encoder), network_ (the encoder), crf_, scheme_ : what was learned
     history_, n_iter_, best_iter_, loss_, converged_, stop_reason_ : how training went
 
     Examples
@@ -100,6 +100,7 @@ class Tagger(BaseEstimator, NeuralPredictor):
 
     topology_: Topology
     inputs_: Inputs
+    design_: Design
     network_: Any
     crf_: CRF
     scheme_: Any
@@ -189,7 +190,8 @@ class Tagger(BaseEstimator, NeuralPredictor):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             crf = CRF(topology, self.parts, self.durations, n_jobs=self.n_jobs)
-            network = network_for(self.get_params(), inputs, crf.size).to(self.device)
+            self.design_ = design_of(self.get_params(), inputs)
+            network = network_for(self.design_, inputs, crf.size).to(self.device)
             crf.to(self.device)
             self.topology_, self.inputs_, self.scheme_ = topology, inputs, scheme
             self.network_, self.crf_ = network, crf

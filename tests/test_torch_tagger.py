@@ -17,6 +17,7 @@ from hscrf.torch import (  # noqa: E402
     BiLSTM,
     CharacterConvolution,
     ColumnEmbedding,
+    FeatureScores,
     Inputs,
     Stack,
     Tagger,
@@ -332,7 +333,7 @@ def test_a_share_of_the_words_that_occur_once_is_hidden():
 
 
 @pytest.mark.parametrize(
-    "module", [BiLSTM(3, 400, dropout=0.5), ColumnEmbedding({"word": 9}, "word", word_size=400, dropout=0.5)]
+    "module", [BiLSTM(3, 400, dropout=0.5), ColumnEmbedding({"word": 9}, "word", word_size=400, dropout=0.5, blank=0.0)]
 )
 def test_all_steps_of_a_sequence_lose_the_same_components(module):
     torch.manual_seed(0)
@@ -344,6 +345,60 @@ def test_all_steps_of_a_sequence_lose_the_same_components(module):
     assert (lost == lost[:, :1]).all()
     assert not torch.equal(lost[0], lost[1])
     assert lost.float().mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_training_leaves_out_names_of_single_steps():
+    torch.manual_seed(0)
+    embed = ColumnEmbedding({"word": 9, "pos": 9}, "word", bag=9, dropout=0.0, blank=0.3)
+    names, bag = torch.full((20, 50, 2), 3), torch.full((20, 50, 1), 3)
+    word, pos, bags = embed({"names": names, "bag": bag}).split([50, 20, 40], dim=2)
+    lost = torch.stack([(found == 0).all(dim=2) for found in (word, pos, bags)])
+    assert lost.float().mean(dim=(1, 2)).tolist() == pytest.approx([0.3] * 3, abs=0.05)
+    assert not torch.equal(lost[0], lost[1])
+    assert not (embed.eval()({"names": names, "bag": bag}) == 0).any()
+
+
+def test_training_scales_each_number_of_a_sequence():
+    torch.manual_seed(0)
+    embed, numbers = ColumnEmbedding({}, numbers=2, dropout=0.0, gain=0.3), torch.randn(500, 4, 2)
+    factors = torch.log(embed({"numbers": numbers}) / numbers)
+    torch.testing.assert_close(factors, factors[:, :1].expand_as(factors), rtol=0, atol=1e-4)
+    assert factors[:, 0].std(dim=0).tolist() == pytest.approx([0.3, 0.3], abs=0.05)
+    assert factors.mean().item() == pytest.approx(0.0, abs=0.05)
+    assert torch.equal(embed.eval()({"numbers": numbers}), numbers)
+
+
+def test_features_have_weights_of_their_own():
+    scores = FeatureScores(5, 2, blank=0.5)
+    features = torch.tensor([[[2, 4, 0], [3, 0, 0]]]).expand(4000, 2, 3)
+    assert (scores(features) == 0).all(), "zero at first"
+    torch.nn.init.normal_(scores.weights.weight)
+    weights = scores.weights.weight
+    expected = torch.stack([weights[2] + weights[4], weights[3]])
+    torch.testing.assert_close(scores(features).mean(dim=0), expected, rtol=0, atol=0.1)  # what is left counts for more
+    torch.testing.assert_close(scores.eval()(features)[0], expected)
+
+
+def test_taggers_score_the_features_of_linear_models(model):
+    inputs = model.inputs_
+    assert {"word[0]=cat", "word[-1]|word[0]=the|cat", "word.suffix2=at"} <= set(inputs.features)
+    assert model.network_.linear.weights.num_embeddings == inputs.n_features == len(inputs.features) + 2
+    (item,) = inputs.encode([["the", "unseen"]])
+    known = inputs.features
+    found = {name for name, number in known.items() if number in item["features"][1]}
+    assert "word[-1]=the" in found
+    assert "word[0]=the" not in found
+    bags = Inputs().fit([[["w=a", "cap"], ["w=a"]]])
+    assert bags.features == {"w=a": 2}, "features of bags that occur twice"
+    assert Inputs().fit([np.eye(3)]).n_features == 0
+    two = Inputs().fit([[{"word": "a", "pos": "N"}, {"word": "a", "pos": "N"}]])
+    assert "pos[-1]|pos[0]=N|N" not in two.features
+    assert {"word[0]=a", "pos[0]=N"} <= set(two.features)
+
+
+def test_the_most_frequent_features_are_kept(monkeypatch):
+    monkeypatch.setattr("hscrf.torch.inputs.MOST_FEATURES", 2)
+    assert Inputs().fit([[["a", "b", "c"], ["a", "b", "c"], ["c", "b"]]]).features == {"b": 2, "c": 3}
 
 
 TEXT = "\n\n".join(
@@ -366,7 +421,7 @@ def test_the_shell_trains_predicts_scores_and_shows(tmp_path, capsys):
     assert main(["show", str(model), "--top", "3"]) == 0
     shown = capsys.readouterr().out
     assert "Tagger" in shown
-    assert "BiLSTM" in shown
+    assert "encoder bilstm, hidden 100, layers 1" in shown
     assert "strongest trans weights of level phrase" in shown
     assert main([*fit, "--c2", "1"]) == 2
     assert "--c2 is not for --encoder" in capsys.readouterr().err

@@ -15,7 +15,8 @@ from hscrf.labels.labels import Labels
 from hscrf.objective.likelihood import checked_weights
 from hscrf.observations.readers import length_of
 from hscrf.topology import Topology
-from hscrf.torch.inputs import Inputs, check_is_sequence
+from hscrf.torch.columns import check_is_sequence
+from hscrf.torch.inputs import Inputs
 from hscrf.torch.modules import BiLSTM, ColumnEmbedding, Encoder, Stack, TemporalConvolution
 
 ENCODERS = ("auto", "bilstm", "tcn")
@@ -77,7 +78,7 @@ class Design(NamedTuple):
     character_size: int
 
 
-DEFAULTS = {  # of the options that are None
+DEFAULTS: dict[str, dict[str, Any]] = {  # of the options that are None
     "bilstm": {"hidden": 100, "layers": 1, "dropout": 0.4},
     "tcn": {"hidden": 64, "layers": 5, "dropout": 0.2},
 }
@@ -108,14 +109,14 @@ def check_design(design: Design) -> Design:
 def network_for(design: Design, inputs: Inputs, size: int) -> Encoder:
     """The encoder of a design, for some inputs and a width of scores."""
     dropout = design.dropout
-    widths = {"word_size": design.word_size, "character_size": design.character_size}
-    embed = ColumnEmbedding(**inputs.sizes, **widths, dropout=dropout)
-    if design.encoder == "bilstm":
-        return Encoder(embed, BiLSTM(embed.size, design.hidden, design.layers, dropout), size)
-    context = TemporalConvolution(embed.size, design.hidden, design.layers, dropout=dropout)
+    embed = ColumnEmbedding(
+        **inputs.sizes, word_size=design.word_size, character_size=design.character_size, dropout=dropout
+    )
+    read = BiLSTM if design.encoder == "bilstm" else TemporalConvolution
+    context = read(embed.size, design.hidden, design.layers, dropout=dropout)
     if design.recurrent:
         context = Stack(context, BiLSTM(context.size, design.recurrent, dropout=dropout))
-    return Encoder(embed, context, size)
+    return Encoder(embed, context, size, inputs.n_features)
 
 
 def check_sequences(X: Any) -> None:

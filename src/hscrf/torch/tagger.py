@@ -31,15 +31,17 @@ Self = TypeVar("Self", bound="Tagger")
 class Tagger(BaseEstimator, NeuralPredictor):
     """A neural tagger of nested labels: encoder, linear map, :class:`CRF`; in the manner of scikit-learn.
 
-    Words are read by embeddings, a convolution over their characters and a BiLSTM; numbers by a temporal convolution.
-    The BiLSTM also sees what each word begins and ends with, and its shape. Training is by Adam on batches of
-    sequences, at a learning rate that falls to zero.
+    Words are read by embeddings, a convolution over their characters and a BiLSTM; numbers by a temporal convolution
+    and a BiLSTM behind it. The BiLSTM of words also sees what each word begins and ends with, and its shape. The
+    features that linear models have by default add scores of their own (:class:`FeatureScores`). Training is by Adam on
+    batches of sequences, at a learning rate that falls to zero. It leaves out parts of what it reads, and scales each
+    column of numbers at random (:class:`ColumnEmbedding`), so that small data are not learned by heart.
 
     Parameters
     ----------
     encoder : {"auto", "bilstm", "tcn"}
-        What reads a sequence: a BiLSTM, or a temporal convolution. "auto" takes the convolution if there are only
-        numbers.
+        What reads a sequence: a BiLSTM, or a temporal convolution with a BiLSTM behind it. "auto" takes the convolution
+        if there are only numbers.
     topology : Topology, optional
         Levels, states and rules; learned from the labels if not given.
     parts : sequence of str, or dict, default ("token", "start", "stop")
@@ -56,9 +58,9 @@ class Tagger(BaseEstimator, NeuralPredictor):
     children : {"auto", "seen", "all"}
         Which children a parent may have: those that training shows, or all.
     hidden : int, optional
-        Units of each direction of the BiLSTM (default 100), or channels of the convolution (default 64).
+        Units of each direction of the BiLSTM (default 100). With a convolution also its channels (default 64).
     layers : int, optional
-        Layers of the BiLSTM (default 1) or blocks of the convolution (default 6).
+        Layers of the BiLSTM (default 1) or blocks of the convolution (default 5).
     word_size, character_size : int
         Widths of the embeddings of words and of characters.
     dropout : float, optional

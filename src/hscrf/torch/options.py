@@ -80,7 +80,7 @@ class Design(NamedTuple):
 
 DEFAULTS: dict[str, dict[str, Any]] = {  # of the options that are None
     "bilstm": {"hidden": 100, "layers": 1, "dropout": 0.4},
-    "tcn": {"hidden": 64, "layers": 5, "dropout": 0.2},
+    "tcn": {"hidden": 64, "layers": 5, "dropout": 0.4},
 }
 
 

@@ -64,7 +64,7 @@ class Tagger(BaseEstimator, NeuralPredictor):
     word_size, character_size : int
         Widths of the embeddings of words and of characters.
     dropout : float, optional
-        Default 0.4 for the BiLSTM, 0.2 for the convolution; the same components in all steps of a sequence.
+        Default 0.4; the same components in all steps of a sequence.
     min_count : int, default 1
         Words that occur less often are unknown.
     margin : float or dict from level to float

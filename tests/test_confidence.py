@@ -223,6 +223,36 @@ def test_partial_labels_calibrate_what_is_known():
     assert model.temperature_["level2"] == (1.0, 1.0)
 
 
+def with_unknown_edges(truth, at_front):
+    """The labels with the first and last steps unknown: states and ends, or only the ends."""
+    found = []
+    for y, n in zip(truth, at_front, strict=True):
+        states, ends = y.states.copy(), y.ends.copy()
+        states[1:, :n], ends[1:, :n] = -1, -1
+        ends[1:, -n - 1 :] = -1
+        found.append(Labels(y.topology, states, ends))
+    return found
+
+
+def test_segments_count_that_the_truth_knows():
+    model, inputs, truth = overconfident()
+    found = model.predict(inputs, confidence=True)
+    edges = [n % 3 + 1 for n in range(len(truth))]
+    partial = with_unknown_edges(truth, edges)
+    for level in ("level1", "level2"):
+        chance, right = [], []
+        for y, z, n in zip(truth, found, edges, strict=True):
+            for segment in z.confidence(level):
+                if n < segment.start and segment.stop < y.length - n:
+                    chance.append(segment.probability)
+                    right.append(segment[:3] in y.segments(level))
+        curve = metrics.calibration(partial, found, level)
+        assert 0 < curve.total == len(chance)
+        assert curve.mean_accuracy == pytest.approx(np.mean(right))
+        assert curve.error == pytest.approx(ece_twin(chance, right, 10), abs=1e-12)
+    assert model.calibrate(inputs, partial).temperature_["level1"].segment > 1
+
+
 def test_a_dynamic_model_is_calibrated_by_level():
     model, inputs = small_model("dynamic")
     flipped = [{level: y.column(level)[::-1] for level in ("level1", "level2")} for y in model.predict(inputs)]

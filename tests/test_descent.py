@@ -80,6 +80,22 @@ def test_the_default_solver_ends_earlier_on_partial_labels():
     assert np.array_equal(HSCRF().fit(X, Y).coef_, HSCRF(solver=LBFGS()).fit(X, Y).coef_)
 
 
+def test_it_ends_earlier_without_any_complete_sequence():
+    halves = []
+    for y in Y:
+        states, ends = y.states.copy(), y.ends.copy()
+        states[1:, ::2], ends[1:, ::2] = -1, -1
+        halves.append(Labels(y.topology, states, ends))
+    default, own = HSCRF().fit(X, halves), HSCRF(solver=LBFGS()).fit(X, halves)
+    assert default.n_iter_ < own.n_iter_
+
+
+def test_a_level_without_labels_is_learned_as_long_as_others():
+    topology, labels = Y[0].topology, partly(set())
+    default, own = (HSCRF(topology, solver=solver, random_state=0).fit(X, labels) for solver in ("lbfgs", LBFGS()))
+    assert np.array_equal(default.coef_, own.coef_)
+
+
 def test_a_fit_starts_there(monkeypatch):
     labels = partly({1, 4, 5})
     model = HSCRF(solver=LBFGS(max_iter=1)).fit(X, labels)

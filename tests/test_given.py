@@ -438,3 +438,18 @@ def test_an_hhmm_scores_observations_alone():
     model = HHMM(Topology({"state": range(2)}), random_state=0, max_iter=3).fit(symbols)
     assert model.score(symbols) == pytest.approx(model.log_likelihood(symbols).sum(), rel=1e-12)
     assert set(model.predict(symbols)[0].column()) <= {0, 1}
+
+
+def test_none_for_the_labels_of_a_level_means_that_they_are_unknown():
+    question_marks = [{"phrase": ["?"] * len(y["tag"]), "tag": y["tag"]} for y in Y[:3]]
+    nothing = [{"phrase": None, "tag": y["tag"]} for y in Y[:3]]
+    model, same = (HSCRF(solver=SOLVER).fit(X, [*some, *Y[3:]]) for some in (question_marks, nothing))
+    assert same.topology_ == model.topology_
+    np.testing.assert_array_equal(same.coef_, model.coef_)
+    none = {"phrase": None, "tag": None}
+    assert model.predict(X, evidence=[*nothing, none, none, none]) == model.predict(X, evidence=[*nothing, *[None] * 3])
+
+
+def test_a_string_for_a_column_is_refused():
+    with pytest.raises(ValueError, match=r"Y\[1\]: level 'tag' is the string 'xy'; expected a list of labels"):
+        HSCRF(solver=SOLVER).fit(X[:2], [Y[0], {"phrase": ["P", "P"], "tag": "xy"}])

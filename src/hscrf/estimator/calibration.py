@@ -69,7 +69,8 @@ class Calibrated(PosteriorAnswers):
         ----------
         X : list of sequences
         Y : list of labels
-            Development data that the model was not fitted to. Labels may be partial.
+            Development data that the model was not fitted to. Unknown steps are left out, and predicted segments with
+            unknown steps or boundaries.
         lengths : list of int, optional
             As in :meth:`predict`.
 

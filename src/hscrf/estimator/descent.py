@@ -4,9 +4,10 @@ Weights that have equal gradients in every iteration are one weight to L-BFGS (:
 
 The loss of partial labels has several optima. From zero weights, the sequences with partial labels are first assigned
 to arbitrary states, and it takes many iterations to bring these in line with the complete ones. So the complete
-sequences alone are learned first: they cost little, and fix the meaning of the states. After that the loss still falls
-for a long time while held-out quality does not rise: the hidden labels lose their meaning. So the default solver ends
-earlier here, at ``PARTIAL_DELTA``.
+sequences alone are learned first: they cost little, and fix the meaning of the states.
+
+With partial labels the loss also falls long after held-out quality has stopped rising. So the default solver ends
+earlier there, at ``PARTIAL_DELTA``. If a level has no label at all, the rule of complete labels holds.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from hscrf.solvers.course import INTERRUPTED, Result, Solver
 from hscrf.topology import Topology
 
 START = 100  # iterations on the complete sequences, at most
-PARTIAL_DELTA = 1e-2  # delta of the default solver where some labels are complete and others partial
+PARTIAL_DELTA = 1e-2  # delta of the default solver where labels of some sequences are not complete
 MANY = 10_000  # weights
 
 
@@ -52,9 +53,14 @@ def first_weights(
             warnings.warn("warm_start: no former weight fits the new features and states", stacklevel=5)
         return carried
     size = sum(block.size for block in blocks)
-    if all(n == 1 or labelled[d] for d, n in enumerate(topology.n_states)):
-        return np.zeros(size)
-    return 0.1 * generator(random_state).normal(size=size)
+    if has_hidden_level(topology, labelled):
+        return 0.1 * generator(random_state).normal(size=size)
+    return np.zeros(size)
+
+
+def has_hidden_level(topology: Topology, labelled: NDArray[np.bool_]) -> bool:
+    """Whether a level with several states has no label at all."""
+    return any(n > 1 and not labelled[d] for d, n in enumerate(topology.n_states))
 
 
 def descend(
@@ -71,8 +77,8 @@ def descend(
 ) -> Result:
     """Minimise the penalised loss from some weights on; L-BFGS replaces zero weights by those of complete sequences.
 
-    ``own_rule`` means that the user chose the solver and its ``delta``, which then also holds for partial labels. From
-    ``many`` weights on, equal ones are tied.
+    ``own_rule`` means that the ``delta`` of the solver holds for partial labels, too. From ``many`` weights on, equal
+    ones are tied.
     """
     if not isinstance(solver, LBFGS):
         return solver.minimize(objective, weights, c1, c2, monitor, random_state)
@@ -96,11 +102,10 @@ def descend_from_complete(
 ) -> Result:
     """Minimise the loss; where some labels are complete and others are not, learn the complete ones first."""
     complete = objective.of_complete()
-    if complete is not None:
-        if not weights.any():
-            weights = learned_from(complete, weights, solver, c1, c2)
-        if not own_rule:
-            solver = replace(solver, delta=PARTIAL_DELTA)
+    if complete is not None and not weights.any():
+        weights = learned_from(complete, weights, solver, c1, c2)
+    if not own_rule and not objective.is_complete:
+        solver = replace(solver, delta=PARTIAL_DELTA)
     return solver.minimize(objective, weights, c1, c2, monitor)
 
 

@@ -22,7 +22,7 @@ from hscrf.estimator.checks import (
     warn_of_weights,
 )
 from hscrf.estimator.contract import Packed, Store
-from hscrf.estimator.descent import descend, first_weights
+from hscrf.estimator.descent import descend, first_weights, has_hidden_level
 from hscrf.estimator.frame import FeatureStatistics, Frame, Lists, NestedFeatures, Statistics, data_of
 from hscrf.estimator.online import partial_fit
 from hscrf.estimator.parameters import SequenceEstimator
@@ -82,7 +82,7 @@ class HSCRF(SequenceEstimator, Predictor):
     margin : float, or dict of str to float
         Softmax-margin: cost of each step with a wrong state in training, by level. 0 is maximum likelihood.
     solver : {"lbfgs", "sgd", "perceptron"} or solver
-        A name, or a solver object with options. With some complete and some partial labels "lbfgs" has ``delta=1e-2``.
+        A name, or a solver object with options. With partial labels "lbfgs" has ``delta=1e-2``.
     scheme : {"auto", "plain", "bio", "bioes"} or dict of str to str
         How label columns are written. "auto": B-x or I-x mean BIO, and E-x or S-x with them BIOES, by level.
     min_count : int
@@ -221,7 +221,8 @@ class HSCRF(SequenceEstimator, Predictor):
             saver = Checkpoint(checkpoint, fingerprint_of(self, objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
             monitor = self._monitor(development, patience, saver, client, callback)
-            solver, own = self.solver_of(self.solver), self.solver != "lbfgs"  # own: its stopping rule holds
+            solver, own = self.solver_of(self.solver), self.solver != "lbfgs"
+            own |= has_hidden_level(self.topology_, packed.labelled_levels())
             result = descend(solver, objective, weights, *self._penalties(), monitor, self.random_state, own_rule=own)
         self._keep(result)
         return self

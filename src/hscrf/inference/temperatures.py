@@ -90,8 +90,8 @@ def fitted_temperatures(
     """Return the temperatures under which the truth is most probable, by level.
 
     For states the loss is the mean of -log p of the true states of known steps. For segments it is the mean of -log q
-    of whether a predicted segment is right, over sequences whose level is completely known. States that the model does
-    not have, or that it gives probability 0, are left out.
+    of whether a predicted segment is right, over segments that the truth decides. States that the model does not have,
+    or that it gives probability 0, are left out.
     """
     temperature = {}
     for d in shown_levels(found[0].topology):
@@ -99,10 +99,10 @@ def fitted_temperatures(
         tables, chances, rights = [], [], []
         for y, guess, posterior in zip(truth, found, marginals, strict=True):
             tables.append(_true_first(y, guess, posterior.state[level], level))
-            right = right_segments(y, guess, level)
-            if right is not None and guess.posterior is not None:
-                rights.append(right)
-                chances.append(guess.posterior[level][:, 0])
+            if guess.posterior is not None:
+                decided, right = judged_segments(y, guess, level)
+                rights.append(right[decided])
+                chances.append(guess.posterior[level][decided, 0])
         temperature[level] = Temperature(_of_states(np.concatenate(tables)), _of_events(chances, rights))
     return temperature
 
@@ -141,13 +141,19 @@ def _of_events(chances: Sequence[Floats], rights: Sequence[NDArray[np.bool_]]) -
     return _of_states(np.maximum(both, 1e-12))
 
 
-def right_segments(truth: Labels, guess: Labels, level: str) -> NDArray[np.bool_] | None:
-    """Which predicted segments of a level are segments of the truth; None where its level is not completely known."""
+def judged_segments(truth: Labels, guess: Labels, level: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether the truth decides each predicted segment of a level, and whether it has this segment.
+
+    It decides a segment if it knows the states of all its steps, and all ends from the one before the segment on.
+    """
     d, own = truth.topology.level(level), guess.topology.level(level)
-    ends = truth.ends[d, :-1]
-    if (truth.states[d] < 0).any() or (ends == -1).any():
-        return None
-    whole = truth.ends.copy()
-    whole[d] = np.append(ends == 1, True)
-    true = set(Labels.unchecked(truth.topology, truth.states, whole).segments(d))
-    return np.array([segment in true for segment in guess.segments(own)], dtype=bool)
+    start, stop, states = guess.segment_arrays(own)
+    ends = np.append(truth.ends[d, :-1], 1)
+    before = np.append(1, ends)[start]
+    unknown = np.append(0, np.cumsum((truth.states[d] < 0) | (ends == -1)))
+    decided = (unknown[start] == unknown[stop]) & (before != -1)
+    inside = np.append(0, np.cumsum(ends == 1))
+    whole = (before == 1) & (ends[stop - 1] == 1) & (inside[start] == inside[stop - 1])
+    names, true_names = guess.topology.states[own], truth.topology.states[d]
+    same = [true_names[a] == names[b] for a, b in zip(truth.states[d, start].tolist(), states.tolist(), strict=True)]
+    return decided, decided & whole & np.array(same, dtype=bool)

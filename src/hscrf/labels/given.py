@@ -72,11 +72,23 @@ def _one(y: Any, n: int, levels: Sequence[str], name: str) -> Any:
     if isinstance(y, np.ndarray) and y.ndim == 2:
         return dict(zip(_names(y, n, levels, name), map(_column, y.T), strict=True))
     if isinstance(y, Mapping):
-        return {level: _column(column) for level, column in y.items()}
+        if y and all(column is None for column in y.values()):
+            return None
+        return {level: _of_level(column, level, n, name) for level, column in y.items()}
     if len(levels) > 1 and hasattr(y, "__len__"):
         known = ", ".join(map(repr, levels))
         raise LabelError(f"one list of labels for the levels {known}; expected a dict by level").of_sequence(n, name)
     return _column(y)
+
+
+def _of_level(column: Any, level: Any, n: int, name: str) -> Any:
+    """The labels of one level; None is an unknown level. Only a root may be one string, the class of the sequence."""
+    if column is None:
+        return []
+    if isinstance(column, str) and level != "root":
+        problem = f"level {level!r} is the string {column!r}; expected a list of labels"
+        raise LabelError(problem, level=level).of_sequence(n, name)
+    return _column(column)
 
 
 def _names(y: Any, n: int, levels: Sequence[str], name: str) -> Sequence[str]:

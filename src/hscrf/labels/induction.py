@@ -269,7 +269,8 @@ class LabelStatistics:
         for level, column in columns.items():
             if level != "root" and level not in self.states:
                 known = ", ".join(map(repr, self.states))
-                raise ValueError(f"Y[{n}] has a level {level!r}, but Y[{self.first}] has only {known}")
+                problem = f"Y[{n}] has a level {level!r}, but Y[{self.first}] has only {known}"
+                raise ValueError(f"{problem}; expected all levels there, top first, None where a level is unknown")
             try:
                 names = names_in_column(column, "plain" if level == "root" else scheme_of(self.scheme, level))
             except (ValueError, TypeError) as error:

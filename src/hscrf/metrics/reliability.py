@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, whole_number
 from hscrf.errors import a_type, several
 from hscrf.inference.posterior import Marginals
+from hscrf.inference.temperatures import judged_segments
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
 from hscrf.labels.schemes import schemes_in
 from hscrf.labels.scoring import labels_to_score
-from hscrf.metrics.cells import cells_of, chosen_level, is_known, pairs_of
-from hscrf.metrics.matching import listed_segments
+from hscrf.metrics.cells import chosen_level, pairs_of
 from hscrf.topology import Topology
 
 
@@ -93,7 +93,7 @@ def calibration(
     predicted : list of Marginals, or list of Labels
         From ``predict_marginals``: the most probable state of each step and its probability. From
         ``predict(X, confidence=True)``: each predicted segment and the probability that it exists. It is right if the
-        truth has the same segment. Then only sequences count whose level is completely known in the truth.
+        truth has the same segment. Segments count if the truth knows their steps and the boundaries at and in them.
     level : str, int or None
         The level. None means the only one.
     bins : int
@@ -242,13 +242,9 @@ def _of_segments(
     chances: list[float] = []
     rights: list[bool] = []
     for pair, guess in zip(pairs, predicted, strict=True):
-        if not is_known(pair[0], chosen):
-            continue
-        cells = cells_of([pair], chosen)
-        (true,), _ = listed_segments(cells, ())
-        known = {(i, j, cells.names[s]) for i, j, s in zip(*(array.tolist() for array in true), strict=True)}
-        for segment in guess.confidence(chosen):
-            if segment.state not in ignore:
+        decided, right = judged_segments(pair[0], guess, chosen)
+        for segment, counts, found in zip(guess.confidence(chosen), decided, right, strict=True):
+            if counts and segment.state not in ignore:
                 chances.append(segment.probability)
-                rights.append(segment[:3] in known)
+                rights.append(found)
     return np.array(chances, dtype=np.float64), np.array(rights, dtype=bool)

@@ -29,6 +29,11 @@ class Tied:
         loss, gradient = self.objective(self.whole(weights))
         return loss, self.joined(gradient)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all labels are known."""
+        return self.objective.is_complete
+
     def of_complete(self) -> Tied | None:
         """The loss of the sequences with complete labels; None if there are none, or no others."""
         found = self.objective.of_complete()

@@ -208,7 +208,7 @@ def test_numbers_are_read_by_a_convolution():
     ]
     signals[0][1, 0] = np.nan
     topology = hscrf.Topology({"part": ["high", "low"]}, max_duration={"part": None})
-    model = Tagger(topology=topology, hidden=8, layers=2, epochs=15, learning_rate=0.02, random_state=0)
+    model = Tagger(topology=topology, hidden=8, layers=2, epochs=40, learning_rate=0.02, random_state=0)
     model.fit(signals, labels)
     assert [type(part) for part in model.network_.context.parts] == [TemporalConvolution, BiLSTM]
     assert model.score(signals, labels) > 0.95

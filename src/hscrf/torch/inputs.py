@@ -35,7 +35,8 @@ class Inputs:
     (:func:`spelling`). Numbers are scaled to mean 0 and deviation 1 in the training data.
     A missing number (NaN or absent) is 0. A column with missing numbers in the training data gets a second column that
     marks them. Features with weights of their own are those of bags, and those that
-    :func:`hscrf.io.template_files.default_template` finds in words and other names; they occur at least twice.
+    :func:`hscrf.io.template_files.default_template` finds in words and other names; they occur at least twice, and only
+    the most frequent 20,000 are kept.
 
     Parameters
     ----------

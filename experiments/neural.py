@@ -4,7 +4,7 @@ Citations (field > part > name), author names (person > part) and electrocardiog
 of 20 ms). The encoders are those of ``hscrf.torch.Tagger``: text is read by embeddings of words (50), of what they
 begin and end with and of their shape, a convolution over characters (30) and a BiLSTM (100 units a side), and the
 features of linear models have scores of their own; the ECG is read by a temporal convolution (64 channels, 5 blocks)
-and a BiLSTM (64 units a side). On top of the same encoder: a softmax for each level, a chain CRF for each level, a
+and a BiLSTM (128 units a side). On top of the same encoder: a softmax for each level, a chain CRF for each level, a
 chain of product labels, and the nested layer, which scores tokens, first and last steps of segments at every level. In
 author names its "O" remembers the part before it, as ``fillers="auto"`` decides. The flat layers see BIO tags. Training
 is that of ``Tagger`` too, in batches of 16 (ECG: 8). Encoders and training were chosen on folds of the training data of

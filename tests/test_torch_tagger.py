@@ -154,7 +154,7 @@ def test_files_hold_the_sizes_of_the_encoder(tmp_path):
     model.save(tmp_path / "model.safetensors")
     twin = Tagger.load(tmp_path / "model.safetensors")
     assert twin.design_ == model.design_
-    assert (twin.design_.layers, twin.design_.recurrent) == (2, 3)
+    assert (twin.design_.layers, twin.design_.recurrent) == (2, 6)
     np.testing.assert_array_equal(twin.log_likelihood(numbers, labels), model.log_likelihood(numbers, labels))
     for wrong, told in (
         ({"layers": 65}, "layers is 65; expected an integer from 1 to 64"),

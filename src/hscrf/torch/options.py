@@ -90,7 +90,7 @@ def design_of(options: Mapping[str, Any], inputs: Inputs) -> Design:
     if kind == "auto":
         kind = "bilstm" if inputs.names or inputs.bag else "tcn"
     chosen = {name: value if options[name] is None else options[name] for name, value in DEFAULTS[kind].items()}
-    recurrent = chosen["hidden"] if kind == "tcn" else 0
+    recurrent = 2 * chosen["hidden"] if kind == "tcn" else 0
     return Design(
         kind, **chosen, recurrent=recurrent, word_size=options["word_size"], character_size=options["character_size"]
     )

@@ -58,7 +58,8 @@ class Tagger(BaseEstimator, NeuralPredictor):
     children : {"auto", "seen", "all"}
         Which children a parent may have: those that training shows, or all.
     hidden : int, optional
-        Units of each direction of the BiLSTM (default 100). With a convolution also its channels (default 64).
+        Units of each direction of the BiLSTM (default 100), or channels of the convolution (default 64); the BiLSTM
+        behind it has twice as many units.
     layers : int, optional
         Layers of the BiLSTM (default 1) or blocks of the convolution (default 5).
     word_size, character_size : int

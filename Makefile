@@ -77,7 +77,7 @@ performance:
 
 # The studies of the results page; FULL=1 runs everything and rewrites docs/results.md and its notes.
 # The study of neural encoders runs where PyTorch is installed.
-STUDIES = plain defaults stopping fillers partial penalties small indoor chunking joint citations hiding economy
+STUDIES = plain defaults stopping incomplete fillers partial penalties small borders indoor chunking joint citations hiding economy
 TORCH = $(shell $(BIN)/python -c "import importlib.util as u; print('neural' if u.find_spec('torch') else '')" 2> /dev/null)
 experiments: $(VENV)/.experiments core
 	for study in $(STUDIES) $(TORCH); do $(BIN)/python experiments/$$study.py $(if $(FULL),--full,--quick) || exit 1; done

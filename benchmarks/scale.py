@@ -203,8 +203,8 @@ def measure_cluster(args):
     row = {"steps": args.steps}
     shards = shards_of(args, args.steps)
     with Workers(args.workers) as threads, Workers(1) as one, clients(args) as client:
-        here, _ = hscrf.ChainCRF()._objective(shards, None, None, threads)
-        there, _ = hscrf.ChainCRF()._objective(shards, None, None, one, client)
+        here = objective_of(hscrf.ChainCRF(), shards, None, threads)
+        there = objective_of(hscrf.ChainCRF(), shards, None, one, client)
         row["weights"] = here.size
         weights = 0.05 * np.random.default_rng(1).normal(size=here.size)
         one, other = here(weights), there(weights)
@@ -229,20 +229,20 @@ def measure_cluster(args):
 def measure_overhead(args):
     """Few steps and many weights: what an evaluation on a cluster costs beside the work."""
     import hscrf
-    from hscrf.objective.workers import Workers
-    from hscrf.observations import packed
+    from hscrf.objective.workers import Cuts, Workers
     from hscrf.scale import Shards
+    from hscrf.scale.sizes import Sizes
 
     labels = [f"L{k}" for k in range(22)]
     names = int(args.weights * MILLION / len(labels))
     steps = names // 20
-    packed.SHARD = steps // 4 + 25  # four shards: two tasks for each of two workers
     X = [[[f"f{20 * t + k}" for k in range(20)] for t in range(a, min(a + 25, steps))] for a in range(0, steps, 25)]
     Y = [[labels[t % 22] for t in range(len(x))] for x in X]
     row = {"weights": args.weights, "workers": args.workers, "steps": steps}
     shards = Shards.from_parts([lambda: (X, Y)], cache=args.cache, key=f"overhead-{args.weights}")
+    shards.sizes = Sizes(Cuts(shard=steps // 4 + 25))  # four shards: two tasks for each of two workers
     with Workers(1) as workers, clients(args) as client:
-        objective, _ = hscrf.ChainCRF(pairs="all")._objective(shards, None, None, workers, client)
+        objective = objective_of(hscrf.ChainCRF(pairs="all"), shards, None, workers, client)
         row["exact weights"] = objective.size
         evaluations(row, objective, args)
     return row
@@ -251,10 +251,10 @@ def measure_overhead(args):
 def measure_packing(args):
     """One process and several in turn, on the same files."""
     import hscrf
-    from hscrf.scale import Shards, sources
+    from hscrf.scale import Shards
+    from hscrf.scale.sizes import Sizes
     from hscrf.scale.tasks import TaskRunner
 
-    sources.LEAST = 1  # few steps are packed by several processes, too
     row = {"steps": args.steps, "processes": args.workers}
     watched = TaskRunner.map
 
@@ -277,6 +277,7 @@ def measure_packing(args):
             for jobs in (1, args.workers):
                 longest, others, own = [], [], []
                 shards = Shards.from_files(f"{folder}/*.*", **layout)
+                shards.sizes = Sizes(reading=1)  # few steps are packed by several processes, too
                 wall, cpu = time.perf_counter(), time.process_time()
                 packed = shards.packed_for(hscrf.ChainCRF(n_jobs=jobs, min_count=2))
                 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

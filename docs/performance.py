@@ -16,9 +16,9 @@ PAGE = ROOT / "docs" / "performance.md"
 INTRODUCTION = """\
 # Performance
 
-How fast is hscrf next to other libraries on what they can do as well? All systems compute the same thing and take turns
-on one machine; compare the ratios, not the times. `make performance` measures everything again and rewrites this page;
-`make compare` installs the other libraries in an environment of its own and prints the tables.
+How fast is hscrf compared with other libraries, at tasks that they share? All systems compute the same thing and take
+turns on one machine; compare the ratios, not the times. `make performance` measures everything again and rewrites this
+page; `make compare` installs the other libraries in an environment of its own and prints the tables.
 
 Other pages have the growth with the size of the data: [memory and time of shards](scale.md#memory-and-time),
 [streams](streams.md#what-it-costs), [the PyTorch layer](neural.md#speed).

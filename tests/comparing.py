@@ -1,4 +1,7 @@
-"""Compare results of the compiled core with those of the reference."""
+"""Compare results of the compiled core with those of the reference; texts in pictures."""
+
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,3 +57,8 @@ def like_the_reference(batch, values, **close):
     same_expectations(expected, found, **close)
     np.testing.assert_allclose(batch.log_partition(values), expected.log_z, **close)
     np.testing.assert_allclose(batch.best(values)[2], reference.best(values)[2], **close)
+
+
+def texts_of(path):
+    """The texts of an SVG, which matplotlib leaves as comments beside their outlines."""
+    return set(re.findall(r"<!-- (.*) -->", Path(path).read_text()))

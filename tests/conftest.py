@@ -1,6 +1,8 @@
 """Settings and fixtures that all tests share."""
 
+import io
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -125,21 +127,36 @@ def poisoned(core):
 
 
 @pytest.fixture
-def every_cost_reported(monkeypatch):
-    """Let models with verbose=1 report the estimated cost of any work, however cheap."""
-    monkeypatch.setattr("hscrf.engine.cost.LONG", 0.0)
+def slow_machine(monkeypatch):
+    """A machine that takes 400 seconds for each pass over data, as far as estimates of the cost know."""
+    monkeypatch.setattr("hscrf.engine.cost.Cost.seconds", lambda cost, learning=False, jobs=1: 400.0)
+
+
+@pytest.fixture
+def fast_clock(monkeypatch):
+    """A clock of progress lines that runs ten times as fast: they are shown after 0.1 s, then every 0.02 s."""
+
+    class Hurried(threading.Event):
+        def wait(self, timeout=None):
+            return super().wait(timeout and timeout / 10)
+
+    monkeypatch.setattr("hscrf.progress.Event", Hurried)
 
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch, capsys):
-    """Run a command in an empty folder: exit code, standard output and standard error."""
+    """Run a command in an empty folder, with a text as standard input: exit code, standard output and error."""
     from hscrf.cli.main import main
 
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments):
+    def run(*arguments, text=""):
         capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = end.code
         streams = capsys.readouterr()
         return code, streams.out, streams.err
 
@@ -153,3 +170,39 @@ def training_here(monkeypatch):
     from studio_fixtures import TrainingHere
 
     monkeypatch.setattr(trainer, "TrainingRun", TrainingHere)
+
+
+@pytest.fixture(scope="session")
+def toy_model():
+    """A model of the toy grammar; tests do not change it."""
+    from hscrf import HSCRF
+    from toy import X, Y
+
+    return HSCRF().fit(X, Y)
+
+
+@pytest.fixture(scope="session")
+def deep_model():
+    """A model of three levels, with the sequences and labels of its training and as many others."""
+    from hscrf import HSCRF
+    from hscrf.datasets import make_nested
+
+    inputs, labels = make_nested(
+        60, (2, 3, 3), length=(40, 60), n_features=6, separation=1.5, durations=(18, 5, 1), random_state=0
+    )
+    full = HSCRF().fit(inputs[:30], labels[:30])
+    return inputs, labels, full
+
+
+@pytest.fixture(scope="session")
+def long_data():
+    """Four sequences, each of which fills more than half a chunk."""
+    import numpy as np
+
+    from hscrf.datasets import make_nested
+    from hscrf.objective.workers import CUTS, cut_chunks
+
+    half = CUTS.chunk // 2
+    inputs, labels = make_nested(4, (2, 3), length=(half + 1, half + 9), n_features=2, random_state=9)
+    assert len(cut_chunks(np.array([y.length for y in labels]))) == 4
+    return inputs, labels

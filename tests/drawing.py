@@ -107,3 +107,10 @@ def log_sum(values, axis=None):
     with np.errstate(divide="ignore"):
         total = np.log(np.sum(np.exp(values - safe), axis=axis, keepdims=True)) + safe
     return np.squeeze(total, axis=axis) if axis is not None else float(total.reshape(()))
+
+
+def hide(rng, labels, share):
+    """Labels of which this share of the states, and of the ends, is unknown."""
+    states = np.where(rng.random(labels.states.shape) < share, -1, labels.states)
+    ends = np.where(rng.random(labels.ends.shape) < share, -1, labels.ends)
+    return hscrf.Labels(labels.topology, states, ends)

@@ -17,3 +17,13 @@ def run(code, *folders, **environment):
     done = subprocess.run([sys.executable, *strict, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
+
+
+def run_script(words, folder, **environment):
+    """What a script prints if it is started by hand in a folder, without data sets."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "MPLBACKEND": "Agg", **environment}
+    environment.pop("HSCRF_DATA", None)
+    command = [sys.executable, "-W", "error", *map(str, words)]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

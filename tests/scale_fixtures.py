@@ -1,15 +1,20 @@
 """Data for tests of frames and shards: sentences with nested labels, and small shards."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 
 import hscrf
-from hscrf.solvers import penalties
+from hscrf.estimator.frame import Lists
+from hscrf.objective.workers import Cuts
+from hscrf.scale import Shards
+from hscrf.scale.sizes import Sizes
 
 TAGS = {"D": "the", "N": "cat", "V": "sees", "J": "red"}
 PHRASES = [("NP", "DN"), ("NP", "DJN"), ("VP", "V"), ("PP", "JV")]
 LEVELS = ["phrase", "tag"]
+SMALL = Sizes(Cuts(shard=150, chunk=40))
 
 
 def sentences(n, seed=0):
@@ -36,19 +41,32 @@ def numbers(X):
     return [rng.normal(size=(len(x), 3)) * [1.0, 1e3, 0.0] + [0.0, 1e6, 2.0] for x in X]
 
 
-def short_search(monkeypatch, folds=penalties.MORE_FOLDS):
-    """Let ``c2="auto"`` try two overall penalties only, with few iterations."""
-    monkeypatch.setattr(penalties, "MORE_FOLDS", folds)
-    monkeypatch.setattr(penalties, "SOLVER", hscrf.LBFGS(max_iter=2))
-    monkeypatch.setattr(penalties, "LIMITS", (1.0, 10.0))
+class InMemory(Lists):
+    """Lists in small shards and chunks, so that little data has several of them; ``fit`` takes them as a store."""
+
+    def __init__(self, X, Y):
+        super().__init__(X, Y, SMALL.cuts)
+
+    def on_cluster(self, client):
+        assert client is None
+        return self
+
+    def scorer_for(self, model):
+        raise NotImplementedError
+
+    def predict_by(self, model, folder, loss):
+        raise NotImplementedError
 
 
-def small_shards(monkeypatch, steps=150, chunk=40):
-    """Small shards and chunks, so that little data has several of them."""
-    from hscrf.objective import workers
+def small(shards, **sizes):
+    """The same shards, packed in small pieces."""
+    shards.sizes = replace(SMALL, **sizes)
+    return shards
 
-    monkeypatch.setattr("hscrf.observations.packed.SHARD", steps)
-    monkeypatch.setattr(workers, "CHUNK", chunk)
+
+def from_parts(X, Y, **options):
+    """Small shards of parts."""
+    return small(Shards.from_parts(parts_of(X, Y), **options))
 
 
 def parts_of(X, Y, size=17):

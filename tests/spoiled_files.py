@@ -1,4 +1,4 @@
-"""Damaged files that stand beside the data, or hold them in other forms than text, given to the shell.
+"""Damaged files that belong to the data, or hold them in other forms than text, given to the shell.
 
 Label files, templates, lexicons, clusters, Parquet, sound, models, shards: each is damaged as :mod:`spoiled` damages
 texts and :mod:`damage` damages models, and a command runs over it in this process. A command that ends with code 2 and

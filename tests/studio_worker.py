@@ -23,6 +23,6 @@ if __name__ == "__main__":
     project = Project(items_of(sentences()[0]), TOPOLOGY, model=model, kind="text", train_after=after)
     port = int(sys.argv[3]) if len(sys.argv) > 3 else None
     server = Server(Studio(project, str(folder / "labels.sqlite")), port)
-    server.tell = partial(print, flush=True)
-    server.tell(server.url)
+    server.on_new_address = partial(print, flush=True)
+    server.on_new_address(server.url)
     server.run()

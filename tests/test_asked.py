@@ -7,29 +7,15 @@ import numpy as np
 import pytest
 
 import hscrf
-from hscrf.cli.main import main
 
 QUICK = ["--max-iter", "2", "--progress", "none"]
 WORDS = "the D B-NP\ncat N I-NP\nruns V B-VP\n\n"
 NESTED = ["--levels", "chunk=3,pos=2"]
 
 
-@pytest.fixture
-def shell(tmp_path, monkeypatch, capsys):
-    """Run a command in a folder with a training file: exit code, standard output and standard error."""
-    monkeypatch.chdir(tmp_path)
-    Path("train.txt").write_text(WORDS * 4)
-
-    def run(*arguments):
-        capsys.readouterr()
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code
-        streams = capsys.readouterr()
-        return code, streams.out, streams.err
-
-    return run
+@pytest.fixture(autouse=True)
+def training_file(tmp_path):
+    (tmp_path / "train.txt").write_text(WORDS * 4)
 
 
 def test_pictures_are_what_the_help_says(shell):

@@ -84,7 +84,7 @@ def test_shapes_are_checked(part, level, shape, expected):
         Potentials(TOPOLOGY, T, **{part: {level: np.zeros(shape)}})
 
 
-def test_the_shape_of_a_part_is_told_in_numbers():
+def test_the_shape_of_a_part_is_reported_in_numbers():
     assert part_shape(TOPOLOGY, "trans", 1, T) == ((T, 1), 2, 3, 3)
     assert part_shape(TOPOLOGY, "segment", 1, T) == (T, None, 2)
     for steps in (1, T):

@@ -95,7 +95,7 @@ def test_evidence_on_some_sequences_only(engine, kinds):
 
 @pytest.mark.parametrize("kinds", [("markov", "unit"), ("segmental", "unit"), ("markov", "segmental")], ids="-".join)
 @pytest.mark.parametrize("signs", [(1, 1, 1, 1, 1), (1, -1, 1, 1, -1)])
-def test_scaled_and_logarithmic_sequences_beside_each_other(engine, kinds, signs):
+def test_scaled_and_logarithmic_sequences_next_to_each_other(engine, kinds, signs):
     """Tokens of one sequence differ by thousands: only that one is evaluated in logarithms."""
     rng = np.random.default_rng(11)
     singles, values = draw_batch(rng, kinds)

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 import hscrf
-from hscrf import cli, metrics, progress
+from comparing import texts_of
+from hscrf import cli, metrics
 from hscrf.cli import prediction
 from hscrf.cli.shell import counted
 from hscrf.datasets.activities import make_activities
@@ -266,7 +267,7 @@ class TestScore:
             assert call("score", truth, other, "-m", "model").out == expected
         assert call("score", truth, "guess.txt", "--levels", "phrase=3,tag=2").out == expected
 
-    def test_levels_said_by_number_are_enough(self, call, truth, expected):
+    def test_levels_given_by_number_are_enough(self, call, truth, expected):
         """What predict has appended is found by the number of columns, in their order."""
         assert call("score", truth, "plain.txt", "--levels", "phrase=3,tag=2").out == expected
         assert call("score", "plain.txt", "--levels", "phrase=3,tag=2").out == expected
@@ -275,7 +276,7 @@ class TestScore:
         said = call("score", "plain.txt", "--levels", "tag=2,phrase=3", code=2).err
         assert "level 'tag' ends at 0, but 'phrase' goes on there" in said
 
-    def test_columns_said_by_number(self, call, truth, expected, monkeypatch):
+    def test_columns_given_by_number(self, call, truth, expected, monkeypatch):
         places = ["--levels", "phrase=3,tag=2", "--predicted", "phrase=5,tag=4"]
         assert call("score", "plain.txt", *places).out == expected
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("plain.txt").read_bytes())))
@@ -332,7 +333,7 @@ class TestScore:
     )
 
     @pytest.mark.parametrize(("words", "message"), BROKEN, ids=range(len(BROKEN)))
-    def test_what_does_not_fit_is_said(self, call, truth, words, message):
+    def test_what_does_not_fit_is_reported(self, call, truth, words, message):
         Path("short.txt").write_text("the D B-NP\n\ncat N B-NP\n")
         Path("one.txt").write_text("the D B-NP\ncat N I-NP\nsees V B-VP\n")
         Path("truth.jsonl").write_text('{"tokens": ["x"], "labels": {"tag": ["N"]}}\n')
@@ -408,10 +409,10 @@ def written(tmp_path_factory):
 class TestOutput:
     """Written whole or not at all, in any format."""
 
-    def test_a_command_that_fails_leaves_the_former_file(self, call, monkeypatch):
-        monkeypatch.setattr(prediction, "BATCH", 50)  # many are written before the one that is wrong
+    def test_a_command_that_fails_leaves_the_former_file(self, call):
         Path("kept.txt").write_text("former\n")
-        Path("late.txt").write_text("cat N B-NP\n\n" * 200 + "sees V B-VP\ncat N I-VP\n")
+        good = "cat N B-NP\n" * (prediction.BATCH + 1) + "\n"  # a batch that is written before the wrong one
+        Path("late.txt").write_text(good + "sees V B-VP\ncat N I-VP\n")
         before = set(Path().iterdir())
         call("predict", "late.txt", "-m", "model", "-o", "kept.txt", code=2)
         call("predict", "late.txt", "-m", "model", "-o", "new.txt", code=2)
@@ -427,7 +428,7 @@ class TestOutput:
         call("predict", "test.txt", "-m", "model", "-o", os.devnull)
         assert not Path(os.devnull).is_file()
 
-    def test_a_folder_that_is_not_there_is_said(self, call):
+    def test_a_folder_that_is_not_there_is_reported(self, call):
         said = call("predict", "test.txt", "-m", "model", "-o", "no/such.txt", code=2).err
         assert said == "hscrf: no/such.txt: No such file or directory\n"
 
@@ -557,7 +558,7 @@ class TestMemory:
         else:
             assert "would read" not in said
 
-    def test_a_model_says_it_too(self, here):
+    def test_a_model_reports_its_cost_too(self, here):
         Path("train.txt").write_text("the D\ncat N\n")
         self.fit(here, "train.txt")
         Path("test.txt").write_text("# one two three\nthe D\ncat N\n")
@@ -728,7 +729,7 @@ class TestErrors:
         monkeypatch.chdir(folder)
         Path("odd.txt").write_text("cat N B-NP\n\nsees V B-VP\ncat N I-VP\n")
         assert cli.main(["predict", "odd.txt", "-m", "model", "-o", "x"]) == 2
-        expected = "odd.txt, line 4: tag 'N' at 1 is no child of phrase 'VP' (steps are counted from 0 at line 3)"
+        expected = "odd.txt, line 4: tag 'N' at 1 is not a child of phrase 'VP' (steps are counted from 0 at line 3)"
         assert capsys.readouterr().err == f"hscrf: {expected}\n"
 
     COMMANDS = (
@@ -772,13 +773,9 @@ class TestErrors:
         assert "\n  hscrf " in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("fast_clock")
 class TestProgress:
-    """A live line on terminals for what takes longer than a second, here a quarter of it."""
-
-    @pytest.fixture(autouse=True)
-    def soon(self, monkeypatch):
-        monkeypatch.setattr(progress, "AFTER", 0.25)
-        monkeypatch.setattr(progress, "EVERY", 0.05)
+    """A live line on terminals for what takes longer than a second."""
 
     class Terminal(io.StringIO):
         def isatty(self):
@@ -870,11 +867,6 @@ class TestProcesses:
         assert str(steps + 1) not in texts_of("picture.svg")  # the axis ends with the sequence that was asked for
         said = call("plot", "test.txt", "-m", "model", "-o", "no.svg", "--sequence", 99, code=2).err
         assert "--sequence is 99, but test.txt has 20 sequences" in said
-
-
-def texts_of(path):
-    """The texts of an SVG, which matplotlib leaves as comments beside their outlines."""
-    return set(re.findall(r"<!-- (.*) -->", Path(path).read_text()))
 
 
 def test_demo(tmp_path, capsys):
@@ -1037,7 +1029,7 @@ class TestSegmentsAsColumns:
         assert found[0] == [0, 2, "NP"]
         assert found[-1] == [4, 5, "NP"]
 
-    def test_labels_that_are_all_impossible_are_said(self, trained):
+    def test_labels_that_are_all_impossible_are_reported(self, trained):
         Path("in.txt").write_text("the\tXX\tD\ncat\tXX\tN\n")
         said = trained("plot", "in.txt", "-m", "m", "-o", "a.png", "--what", "evidence", code=2).err
         assert "the labels of all sequences of in.txt are impossible for the model" in said

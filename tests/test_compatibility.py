@@ -36,7 +36,7 @@ def test_every_family_has_a_file():
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
-def test_models_of_earlier_releases_say_what_they_said(path):
+def test_models_of_earlier_releases_predict_as_before(path):
     told = json.loads((path.parent / "answers.json").read_text(encoding="utf-8"))["answers"][path.stem]
     model = hscrf.load(path)
     found = write.answers(model, write.NUMBERS if "numbers" in path.stem or path.stem == "hhmm" else write.WORDS)

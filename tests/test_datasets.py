@@ -78,7 +78,7 @@ def test_trajectories_are_shared_between_activities():
     assert (shares == 1).any()
 
 
-def test_a_person_goes_on_from_where_he_is():
+def test_a_person_continues_from_the_last_place():
     _, Y = datasets.make_activities(20, random_state=3, persisting=True)
     for one in Y:
         walks = [name.split("_") for *_, name in one.segments("trajectory")]

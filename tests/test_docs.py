@@ -17,6 +17,7 @@ import matplotlib
 import numpy as np
 import pytest
 
+from processes import run_script
 from torching import require_torch
 
 matplotlib.use("Agg")
@@ -301,15 +302,6 @@ def test_links_lead_somewhere(page):
             assert match["anchor"] in anchors(target), f"{name(page)} links to {match['path']}#{match['anchor']}"
 
 
-def run_in_a_process(example, folder):
-    """What an example prints if it is started by hand."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg"}
-    command = [sys.executable, "-W", "error", str(example)]
-    run = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return run.stdout
-
-
 @pytest.mark.parametrize("example", [*EXAMPLES, *REAL], ids=name)
 def test_examples_run_and_draw(example, tmp_path, monkeypatch, capsys):
     require_data(example)
@@ -324,7 +316,7 @@ def test_examples_run_and_draw(example, tmp_path, monkeypatch, capsys):
 
 
 def test_an_example_runs_by_hand(tmp_path):
-    assert "steps are right" in run_in_a_process(EXAMPLES[0], tmp_path)
+    assert "steps are right" in run_script([EXAMPLES[0]], tmp_path)
 
 
 @pytest.mark.parametrize("example", [*EXAMPLES, *REAL], ids=name)

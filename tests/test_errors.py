@@ -206,7 +206,7 @@ def test_contradictions_tell_their_sequence():
     model = HSCRF(Topology(LEVELS, children={"phrase": {"NP": ["N"]}})).fit(X[:1], [GOOD])
     bad = {"phrase": ["NP", "?", "?"], "tag": ["V", "?", "?"]}
     for verb in (model.predict, model.predict_marginals):
-        with pytest.raises(InfeasibleError, match=r"^evidence\[2\]: tag 'V' at 0 is no child") as caught:
+        with pytest.raises(InfeasibleError, match=r"^evidence\[2\]: tag 'V' at 0 is not a child") as caught:
             verb(X, evidence=[None, None, bad])
         assert (caught.value.sequence, caught.value.cells[1].level) == (2, "phrase")
     with pytest.raises(InfeasibleError, match=r"^Y\[0\]: label 'NP' from 0 to 3 lasts 3 steps") as caught:
@@ -248,7 +248,11 @@ def test_readers_tell_line_sequence_and_step(read, text, options, where):
     ("given", "where", "message"),
     [
         ({"tag": ["N", "V", "X"]}, (9, 4, 2), "unknown state of level 'tag': 'X'; known are 'N', 'V'"),
-        ({"phrase": ["VP", "NP", "NP"], "tag": ["N", "N", "V"]}, (9, 4, 2), "tag 'V' at 2 is no child of phrase 'NP'"),
+        (
+            {"phrase": ["VP", "NP", "NP"], "tag": ["N", "N", "V"]},
+            (9, 4, 2),
+            "tag 'V' at 2 is not a child of phrase 'NP'",
+        ),
         ({"tag": ["N", "V"], "phrase": ["NP"] * 3}, (5, 4, None), "columns differ in length: 'tag' has 2"),
     ],
     ids=["label", "contradiction", "length"],
@@ -260,4 +264,4 @@ def test_documents_put_errors_into_their_lines(given, where, message):
     error = caught.value
     assert (error.line, error.sequence, error.step) == where
     assert error.problem.startswith(message)
-    assert ("steps are counted from 0 at line 5" in error.problem) == ("no child" in message)
+    assert ("steps are counted from 0 at line 5" in error.problem) == ("not a child" in message)

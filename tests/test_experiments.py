@@ -2,20 +2,19 @@
 
 import importlib.util
 import json
-import os
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from scale_fixtures import short_search
+from processes import run_script
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = [
     "stopping",
+    "incomplete",
     "indoor",
     "chunking",
     "joint",
@@ -41,16 +40,8 @@ def runner(monkeypatch):
     return runner
 
 
-def run_in_a_process(words, folder):
-    environment = {k: v for k, v in os.environ.items() if k != "HSCRF_DATA"} | {"PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-W", "error", *words]
-    run = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-
-
 def run_here(words, folder, monkeypatch):
-    """The same script without the time that a process needs to start; penalties are chosen among few."""
-    short_search(monkeypatch)
+    """The same script without the time that a process needs to start."""
     monkeypatch.delenv("HSCRF_DATA", raising=False)
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(EXPERIMENTS))
@@ -66,7 +57,7 @@ def run_here(words, folder, monkeypatch):
 def test_the_smallest_variant_runs_without_data(name, tmp_path, monkeypatch):
     words = [str(EXPERIMENTS / f"{name}.py"), "--smallest", "--out", str(tmp_path)]
     if name == "defaults":  # one of them as it is started by hand
-        run_in_a_process(words, tmp_path)
+        run_script(words, tmp_path)
     else:
         run_here(words, tmp_path, monkeypatch)
     content = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))

@@ -26,10 +26,10 @@ from hscrf import (
     Trans,
 )
 from hscrf.arrays import distinct
+from hscrf.estimator.specified import default_specifications
 from hscrf.features import occurrences
 from hscrf.features.blocks import Block
 from hscrf.features.occurrences import Occurrences
-from hscrf.features.specifications import default_specifications
 from hscrf.labels.packed import pack_labels
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.packed import Sparse

@@ -184,7 +184,7 @@ def draw_model(rng, length, sizes, longest):
 @pytest.mark.parametrize("longest", [None, 3])
 @pytest.mark.parametrize(("length", "sizes"), [(5, (1, 2, 2)), (4, (1, 2, 2, 2)), (3, (1, 3, 2, 2))])
 @pytest.mark.parametrize("seed", range(6))
-def test_columns_stand_for_all_labellings_that_are_written_so(length, sizes, longest, seed):
+def test_columns_stand_for_all_labellings_that_they_can_write(length, sizes, longest, seed):
     """Some levels as evidence leave exactly the labellings with these columns whose fillers are cut by parents."""
     rng = np.random.default_rng(seed)
     names = [["root"], *([f"{d}{k}" for k in range(size - 1)] + ["O"] for d, size in enumerate(sizes) if d)]

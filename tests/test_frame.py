@@ -57,7 +57,7 @@ def learn(model, X, Y, parts, elsewhere=False):
     whole.settle(max(map(len, X)))
     model._adopt(whole)
     features = model._feature_statistics(whole.encoder)
-    for x, y, offset in pieces:  # the second pass reads each part again, by what all of them have taught
+    for x, y, offset in pieces:  # the second pass reads each part again, with what was learned from all of them
         observations = whole.encoder.pack(x)
         lengths = np.diff(observations.offsets).tolist()
         labels = whole.statistics.over(

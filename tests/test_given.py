@@ -189,7 +189,7 @@ def test_topologies_from_labels():
         ({"tag": ["x"]}, "Y is a dict, expected a list with the labels of each sequence"),
     ],
 )
-def test_what_is_no_list_of_sequences(given, message):
+def test_x_that_is_not_a_list_of_sequences(given, message):
     with pytest.raises(ValueError, match=message):
         HSCRF().fit(X[:1], given)
 

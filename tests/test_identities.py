@@ -55,7 +55,7 @@ def frequencies_agree(found, expected, n):
 
 @each_mix
 @with_and_without
-def test_the_segments_over_any_step_share_out_all_of_z(kinds, evidence):
+def test_the_masses_of_the_segments_over_any_step_add_up_to_z(kinds, evidence):
     """The paper's Z in general: at every level and time exactly one segment covers it."""
     _, p, labels = draw(kinds, evidence)
     posterior = hscrf.marginals(p, labels)
@@ -172,7 +172,7 @@ def test_tokens_shift_log_z_by_the_length(kinds, evidence):
 
 
 @each_mix
-def test_one_for_each_segment_whoever_counts_them(kinds):
+def test_one_for_each_segment_however_they_are_counted(kinds):
     """Starts, stops and durations are as many as the segments; so are inits with transitions, transitions with ends."""
     _, p, _ = draw(kinds, False, classes=2)
     c = 0.7

@@ -166,7 +166,7 @@ def read_at_once(frame, Y, lengths, topology):
 
 
 # ------------------------------------------------------------------------------
-# The topology, told from its definition
+# The topology, derived from its definition
 
 
 @profile
@@ -197,7 +197,7 @@ def test_the_topology_holds_what_the_labels_show(example):
 
 
 def expected_children(parent, columns, names, rule):
-    """The children of a parent, told from the pairs of labels at each step, sequence by sequence."""
+    """The children of a parent, derived from the pairs of labels at each step, sequence by sequence."""
     runs = [pair for column in columns for pair, _ in groupby(column) if "?" not in pair]
     missing = any("?" in pair for column in columns for pair in column)
     mine = Counter(child for one, child in runs if one == parent)
@@ -212,7 +212,7 @@ def expected_children(parent, columns, names, rule):
 
 
 def test_a_level_that_shows_enough_decides_for_its_rare_parents():
-    """Where labels are missing; without enough runs every parent is open but those that show enough themselves."""
+    """Labels are missing: without enough runs in the level, only parents with enough of their own are restricted."""
     known = [{"phrase": ["NP", "NP", "VP"], "tag": ["D", "N", "V"]}] * 10
     rare = [{"phrase": ["PP"], "tag": ["P"]}] * 2
     partial = [{"phrase": ["NP", "?"], "tag": ["?", "N"]}]
@@ -321,7 +321,7 @@ def test_a_given_topology_stays(Y):
             r"Y\[8\] has a level 'word', but Y\[7\] has only .*, None where",
         ),
         ([COLUMNS, {"tag": ["N"], "phrase": ["NP", "VP"]}], LabelError, r"Y\[8\]: columns differ in length"),
-        ([COLUMNS, {"phrase": [(0, 1)]}], LabelError, r"Y\[8\]: \(0, 1\) is no segment"),
+        ([COLUMNS, {"phrase": [(0, 1)]}], LabelError, r"Y\[8\]: \(0, 1\) is not a segment"),
         ([COLUMNS, {"tag": []}], LabelError, r"Y\[8\]: the labels of all levels are empty"),
         ([COLUMNS, Labels.from_columns(GIVEN, COLUMNS)], ValueError, r"Y\[8\] has Topology.*, but Y\[7\] has none"),
         ([{}], LabelError, r"Y\[7\]: there is no level below the root"),

@@ -325,7 +325,7 @@ class TestLabels:
 
     def test_a_contradiction_is_found_in_its_line(self):
         document = Document(list("abc"), {"phrase": ["VP"] * 3, "tag": ["N", "N", "D"]}, lines=[4, 5, 7], file="f")
-        with pytest.raises(DataFileError, match=r"^f, line 7: tag 'D' at 2 is no child of phrase 'VP'"):
+        with pytest.raises(DataFileError, match=r"^f, line 7: tag 'D' at 2 is not a child of phrase 'VP'"):
             to_labels(document, self.topology)
 
 

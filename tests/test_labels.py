@@ -41,7 +41,7 @@ FREE = Topology({"phrase": ["NP", "O"], "tag": ["N", "V"]}, max_duration={"phras
 
 
 # ------------------------------------------------------------------------------
-# The twin: legal configurations told from their definition, one segment at a time
+# The twin: legal configurations derived from their definition, one segment at a time
 
 
 def tilings(topology, d, start, stop, parent):
@@ -222,7 +222,7 @@ def test_labels_closed_together_are_those_closed_one_by_one():
         for level, allowed in one.allowed.items():
             np.testing.assert_array_equal(allowed, expected.allowed[level])
     wrong = Labels(UNIT, cells(UNIT, phrase={1: 0}, tag={1: 1}), cells(UNIT))
-    with pytest.raises(InfeasibleError, match="is no child of") as caught:
+    with pytest.raises(InfeasibleError, match="is not a child of") as caught:
         closed_labels([*some, wrong], [5, 6, 7, 8])
     assert caught.value.sequence == 8
 
@@ -436,7 +436,7 @@ BLANK = cells(UNIT)
             cells(UNIT, phrase={0: 0}),
             "level 'phrase' goes on at 0, but changes from 'NP' to 'O' at 1",
         ),
-        (UNIT, cells(UNIT, phrase={1: 0}, tag={1: 1}), BLANK, "tag 'V' at 1 is no child of phrase 'NP'"),
+        (UNIT, cells(UNIT, phrase={1: 0}, tag={1: 1}), BLANK, "tag 'V' at 1 is not a child of phrase 'NP'"),
         (
             UNIT,
             cells(UNIT, phrase={0: 1, 1: 1}),
@@ -572,7 +572,7 @@ def test_bad_segments_are_named(segments, length, message):
         ({"phrase": ["NP"]}, {"scheme": "iob"}, "scheme is 'iob'; expected 'plain', 'bio' or 'bioes'"),
         ({"phrase": ["NP"]}, {"scheme": {"chunk": "bio"}}, "unknown level: 'chunk'"),
         ({"phrase": ["NP"]}, {"boundaries": "known"}, "boundaries is 'known'; expected 'runs', 'fixed' or 'unknown'"),
-        ({"phrase": ["NP"], "tag": ["V"]}, {}, "tag 'V' at 0 is no child of phrase 'NP'"),
+        ({"phrase": ["NP"], "tag": ["V"]}, {}, "tag 'V' at 0 is not a child of phrase 'NP'"),
     ],
 )
 def test_bad_columns_are_named(columns, options, message):

@@ -408,7 +408,7 @@ def labels_over(lasting, columns):
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_labels_with_a_unit_bottom_are_scored_by_segments_beside_lasting_ones(swapped):
+def test_labels_with_a_unit_bottom_are_scored_by_segments_next_to_lasting_ones(swapped):
     truth, guess = list("aaabb"), list("aabbb")
     one, other = labels_over(swapped, {"tag": truth}), labels_over(not swapped, {"tag": guess})
     scores = metrics.segment_scores(one, other)

@@ -41,7 +41,7 @@ def with_holes(X, share, seed=1):
 # The encoder
 
 
-def test_a_missing_number_is_zero_beside_its_indicator():
+def test_a_missing_number_is_zero_next_to_its_indicator():
     X = [np.array([[1.0, 5.0], [NAN, 7.0]]), np.array([[3.0, 6.0]])]
     encoder = ObservationEncoder()
     packed = encoder.fit_pack(X)
@@ -143,7 +143,7 @@ def frame_of(x, seed=0):
     )
 
 
-def test_text_beside_numbers_leaves_them_standardised():
+def test_text_next_to_numbers_leaves_them_standardised():
     X, Y = make_sequences(8)
     frames = [frame_of(x) for x in X]
     encoder = ObservationEncoder()
@@ -294,7 +294,7 @@ def test_holes_are_written_as_they_were_read(tmp_path):
     assert str(again[0].tokens) == str(documents[0].tokens)
 
 
-def test_json_lines_have_null_and_text_beside_numbers():
+def test_json_lines_have_null_and_text_next_to_numbers():
     lines = '{"tokens": [[1.5, "hall"], [null, "bath"], [NaN, null]], "labels": {"tag": ["N", "V", "N"]}}\n'
     documents = list(read_jsonl(io.StringIO(lines)))
     recipe = Recipe("jsonl", ("tag",)).resolved(documents, None)

@@ -50,7 +50,7 @@ def test_options_of_an_hhmm_are_checked(option, value, message):
         HHMM(STATES, **{option: value}).fit(ROWS)
 
 
-def test_a_topology_that_is_none_is_said():
+def test_a_topology_of_a_wrong_type_is_reported():
     with pytest.raises(ValueError, match="topology is a dict, expected a Topology or None"):
         HHMM({"state": 3}).fit(ROWS)
 
@@ -180,7 +180,7 @@ def test_a_wrong_scheme_is_not_blamed_on_a_sequence():
 
 
 @pytest.mark.parametrize("scheme", ["plain", {"act": "plain", "step": "plain"}, {"step": "plain"}])
-def test_a_plain_scheme_for_tags_is_said(scheme):
+def test_a_plain_scheme_for_tags_is_reported(scheme):
     line = "level 'act' has labels such as B-a, which scheme='plain' reads as names of states, not as segments"
     with pytest.warns(UserWarning, match=line):
         HSCRF(scheme=scheme).fit(ROWS, TAGGED)
@@ -193,7 +193,7 @@ def test_tags_that_are_read_or_meant_as_states_need_no_word(model):
         model.fit(ROWS, TAGGED)
 
 
-def test_a_tag_that_continues_nothing_is_said():
+def test_a_tag_that_continues_nothing_is_reported():
     tags = ["B-NP", "I-VP", "I-VP", "O", "I-NP", "I-NP"]
     line = "Y[0] at step 1: level 'label' has I-VP after B-NP, which begins a segment as B-VP would (4 such labels)"
     with pytest.warns(UserWarning, match=re.escape(line)):
@@ -207,5 +207,5 @@ def test_a_tag_that_continues_nothing_is_said():
 @pytest.mark.parametrize("state", [("a", 1), ["a", 1]])
 def test_a_tuple_is_no_state(state):
     kind = type(state).__name__
-    with pytest.raises(LabelError, match=rf"is no segment \(start, stop, state\), and a state is never a {kind}"):
+    with pytest.raises(LabelError, match=rf"is not a segment \(start, stop, state\), and a state is never a {kind}"):
         HSCRF().fit(ROWS, [{"act": [state] * 6}] * 3)

@@ -1,4 +1,4 @@
-"""The compiled core: which instruction set is in use, what happens without it, and its small kernels beside NumPy."""
+"""The compiled core: which instruction set is in use, what happens without it, and its small kernels against NumPy."""
 
 import os
 import subprocess

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from threadpoolctl import ThreadpoolController
 
 import hscrf
+from drawing import hide
 from fitting import fit_blocks
 from hscrf import Duration, End, InfeasibleError, Init, Labels, Segment, Start, Stop, Token, Topology, Trans
 from hscrf.engine import Evidence
@@ -18,7 +19,7 @@ from hscrf.objective.chunk import Chunk
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import costs_of_steps, equal_costs
 from hscrf.objective.scorer import Scorer
-from hscrf.objective.workers import Workers
+from hscrf.objective.workers import CUTS, Cuts, Workers
 from hscrf.observations.encoder import ObservationEncoder
 
 TOPOLOGIES = {
@@ -54,13 +55,7 @@ def draw_observations(kind, rng):
 def draw_labels(topology, rng, hidden=0.0):
     """Legal labels, some of their cells unknown."""
     drawn = [hscrf.sample(hscrf.Potentials(topology, n), 1, rng)[0] for n in LENGTHS]
-    return [hide(y, rng, hidden) for y in drawn]
-
-
-def hide(y, rng, share):
-    states = np.where(rng.random(y.states.shape) < share, -1, y.states)
-    ends = np.where(rng.random(y.ends.shape) < share, -1, y.ends)
-    return Labels(y.topology, states, ends)
+    return [hide(rng, y, hidden) for y in drawn]
 
 
 def blocks_of(own, family):
@@ -91,7 +86,7 @@ def build(
     workers=None,
     seed=0,
     margin=0.0,
-    chunk=None,
+    chunk=CUTS.chunk,
 ):
     """A likelihood on random data, and random weights for it."""
     rng = np.random.default_rng(seed + depth)
@@ -100,7 +95,8 @@ def build(
     seen = encoder.fit_pack(draw_observations(kind, rng))
     labels = draw_labels(topology, rng, hidden)
     blocks = fit_blocks(specifications, topology, encoder, seen, pack_labels(labels), pairs)
-    loss = Likelihood(Scorer(topology, blocks), seen, labels, weights, workers, equal_costs(topology, margin), chunk)
+    costs, cuts = equal_costs(topology, margin), Cuts(chunk=chunk)
+    loss = Likelihood(Scorer(topology, blocks), seen, labels, weights, workers, costs, cuts)
     return loss, rng.normal(size=loss.size)
 
 

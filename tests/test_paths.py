@@ -109,7 +109,7 @@ def test_scaled_and_logarithmic_arithmetic_agree(core, seed):
 @pytest.mark.parametrize("bottom", ["unit", "markov", "segmental"])
 @pytest.mark.parametrize("borders", [True, False], ids=["borders", "no borders"])
 @pytest.mark.parametrize("seed", range(8))
-def test_groups_of_any_size_beside_whatever_lies_beyond_them(poisoned, bottom, borders, seed):
+def test_groups_of_any_size_next_to_other_memory(poisoned, bottom, borders, seed):
     """Sums take four children at a time; groups of 1 to 9 end anywhere, and neighbours must not mix."""
     rng = np.random.default_rng([seed, len(bottom)])
     kinds = (*("markov",) * (seed % 3), bottom)

@@ -14,7 +14,6 @@ from hscrf.cli import main
 from hscrf.objective.sharded import ShardedLoss
 from hscrf.solvers import penalties
 from hscrf.solvers.course import Result
-from scale_fixtures import short_search
 
 
 @pytest.fixture(scope="module")
@@ -157,8 +156,7 @@ def test_bad_groups(options, groups, message):
         HSCRF(**options).fit([[["a"], ["b"]]] * 2, [{"tag": ["x", "y"]}] * 2, groups=groups)
 
 
-def test_fit_hands_the_groups_on(data, monkeypatch):
-    short_search(monkeypatch)
+def test_fit_hands_the_groups_on(data):
     X, Y = data
     people = [f"person {n % 3}" for n in range(len(X))]
     fitted = HSCRF(c2="auto", solver=LBFGS(max_iter=2)).fit(X, Y, groups=people)
@@ -190,9 +188,8 @@ def test_what_is_chosen_is_what_is_used(data, model):
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_errors_are_those_of_models_of_the_other_folds(data, hidden, monkeypatch):
+def test_errors_are_those_of_models_of_the_other_folds(data, hidden):
     """The fourth powers of posteriors of wrong states, by models that are fitted by hand to the rest of each fold."""
-    monkeypatch.setattr(penalties, "LIMITS", (1.0, 1.0))  # the path need not go on
     X, Y = data
     topology = hscrf.learn_topology(Y)
     if hidden:
@@ -228,8 +225,7 @@ def test_a_seed_decides_and_threads_do_not(data, model):
 
 
 @pytest.mark.parametrize("family", [hscrf.ChainCRF, hscrf.SemiCRF, hscrf.DynamicCRF])
-def test_every_family(family, data, monkeypatch):
-    short_search(monkeypatch)
+def test_every_family(family, data):
     X, Y = data
     levels = list(Y[0])
     labels = Y if family is hscrf.DynamicCRF else [y[levels[-1]] for y in Y]
@@ -239,8 +235,7 @@ def test_every_family(family, data, monkeypatch):
     assert fitted.score(X, labels) > 0.5
 
 
-def test_partial_labels_and_sample_weights(data, monkeypatch):
-    short_search(monkeypatch)
+def test_partial_labels_and_sample_weights(data):
     X, Y = data
     top, bottom = Y[0]
     some = [
@@ -305,7 +300,6 @@ def test_the_search_is_shown(data, capsys):
 
 
 def test_the_shell_has_it_too(data, tmp_path, monkeypatch):
-    short_search(monkeypatch)
     X, Y = data
     steps = [zip(x, *y.values(), strict=True) for x, y in zip(X, Y, strict=True)]
     blocks = ["\n".join(f"{names[0]:.0f}\t{a}\t{b}" for names, a, b in rows) for rows in steps]

@@ -325,7 +325,7 @@ def test_transitions_have_an_arrow_for_each_positive_weight(model):
     assert titles == ["NP", "VP", "O"]
 
 
-def test_transitions_of_a_topology_show_who_may_come_first_and_last():
+def test_transitions_of_a_topology_show_first_and_last_children():
     topology = hscrf.Topology({"tag": ["a", "b"]}, successors={"tag": {"a": ["b"], "b": []}})
     ax = drawn(plots.plot_transitions(topology, "tag"))
     assert sum(patch.get_label() == "_arrow" for patch in ax.patches) == 1

@@ -346,7 +346,7 @@ def test_a_filler_remembers_what_came_before():
 
 
 def test_fillers_remember_only_where_that_says_something():
-    """Beside a filler that tells what comes next, one whose neighbours are independent of each other."""
+    """A filler that tells what comes next, and one whose neighbours are independent of each other."""
     rng = np.random.default_rng(0)
     X, Y = second_order_data(200)
     loose = [[f"B-{rng.choice(['X', 'Y'])}", "O", f"B-{rng.choice(['X', 'Y'])}"] for _ in X]

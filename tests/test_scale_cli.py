@@ -7,15 +7,14 @@ import pytest
 import hscrf
 from hscrf.cli import main, options, shards
 from hscrf.io import recipe
-from hscrf.scale import labelling, packing
-from scale_fixtures import partly, sentences, small_shards, write_jsonl
+from hscrf.scale import packing
+from scale_fixtures import partly, sentences, write_jsonl
 
 LEVELS = ["--levels", "phrase,tag"]
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    small_shards(monkeypatch)
     monkeypatch.chdir(tmp_path)
     X, Y = sentences(60)
     (tmp_path / "data").mkdir()
@@ -66,8 +65,7 @@ def test_predict_and_score(folder, capsys):
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_score_has_the_numbers_of_a_score_in_memory(folder, capsys, monkeypatch, hidden):
-    monkeypatch.setattr(labelling, "STEPS", 100)  # several files
+def test_score_has_the_numbers_of_a_score_in_memory(folder, capsys, hidden):
     fit("--max-iter", "2")
     X, Y = sentences(40, seed=3)
     Y = partly(Y) if hidden else Y
@@ -85,8 +83,7 @@ def test_score_has_the_numbers_of_a_score_in_memory(folder, capsys, monkeypatch,
     assert capsys.readouterr().out == expected
 
 
-def test_score_of_tags_with_prefixes(folder, capsys, monkeypatch):
-    monkeypatch.setattr(labelling, "STEPS", 60)
+def test_score_of_tags_with_prefixes(folder, capsys):
     X, Y = sentences(40)
     bio = [
         ["O" if p == "PP" else f"{'I' if k and y[k - 1] == p else 'B'}-{p}" for k, p in enumerate(y)]
@@ -149,7 +146,7 @@ def test_bad_sequences_are_skipped(folder, capsys):
         (["fit", "none/*.txt", "-m", "m"], "no file matches"),
     ],
 )
-def test_what_does_not_go_together_is_said(folder, capsys, arguments, message):
+def test_what_does_not_go_together_is_reported(folder, capsys, arguments, message):
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
 

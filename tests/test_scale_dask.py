@@ -7,16 +7,11 @@ import pytest
 from sklearn.base import clone
 
 import hscrf
+from fitting import attempts
 from hscrf.scale import Shards, cluster
-from scale_fixtures import CASES, parts_of, sentences, short_search, small_shards
+from scale_fixtures import CASES, InMemory, from_parts, parts_of, sentences
 
 distributed = pytest.importorskip("distributed")
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    small_shards(monkeypatch)
-    short_search(monkeypatch, folds=2)
 
 
 @pytest.fixture(scope="module")
@@ -42,31 +37,37 @@ def test_a_cluster_gives_the_bits_of_memory(clients, case, workers):
     model, data = CASES[case]
     X, Y = data(*sentences(60))
     model = clone(model).set_params(solver=hscrf.LBFGS(max_iter=3))
-    memory = clone(model).fit(X, Y)
-    far = clone(model).fit(Shards.from_parts(parts_of(X, Y)), client=clients(workers))
+    memory = clone(model).fit(InMemory(X, Y))
+    far = clone(model).fit(from_parts(X, Y), client=clients(workers))
     assert memory.loss_ == far.loss_
     assert (memory.coef_ == far.coef_).all()
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"c2": "auto", "random_state": 1}, {"c1": 0.5}, {"solver": hscrf.SGD(epochs=1), "random_state": 1}],
+    [{"c1": 0.5}, {"solver": hscrf.SGD(epochs=1), "random_state": 1}],
 )
 def test_solvers_on_a_cluster(clients, options):
     X, Y = sentences(12)
     model = hscrf.HSCRF(**{"solver": hscrf.LBFGS(max_iter=3), **options})
-    memory = clone(model).fit(X, Y)
-    far = clone(model).fit(Shards.from_parts(parts_of(X, Y)), client=clients(2))
+    memory = clone(model).fit(InMemory(X, Y))
+    far = clone(model).fit(from_parts(X, Y), client=clients(2))
     assert (memory.coef_ == far.coef_).all()
+
+
+def test_a_search_for_penalties_on_a_cluster(clients):
+    X, Y = sentences(12)
+    (memory,), (far,) = (attempts(data, 1.0) for data in (InMemory(X, Y), from_parts(X, Y).on_cluster(clients(2))))
+    assert (memory.errors == far.errors).all()
 
 
 def test_prediction_score_and_development_on_a_cluster(clients, tmp_path):
     X, Y = sentences(50)
     dev = sentences(20, seed=5)
     model = hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=6), c2=0.01)
-    memory = clone(model).fit(X, Y, development=dev)
-    shards = Shards.from_parts(parts_of(X, Y))
-    far = clone(model).fit(shards, development=Shards.from_parts(parts_of(*dev)), client=clients(2))
+    memory = clone(model).fit(InMemory(X, Y), development=dev)
+    shards = from_parts(X, Y)
+    far = clone(model).fit(shards, development=from_parts(*dev), client=clients(2))
     assert [entry["score"] for entry in far.history_] == [entry["score"] for entry in memory.history_]
     assert (far.coef_ == memory.coef_).all()
     assert far.score(shards, client=clients(2)) == memory.score(X, Y)
@@ -97,7 +98,7 @@ def test_the_last_worker_is_not_given_up(clients, capsys):
 
 
 def test_a_wait_that_is_cancelled_is_repeated(clients):
-    """The wait for a result may be cancelled just when it comes, which distributed forgets to catch."""
+    """The wait for a result may be cancelled just when the result arrives; distributed does not catch that."""
     far = cluster.Cluster(clients(1))
     task, waits = far.submit(sum, [3, 4]), []
 
@@ -130,7 +131,7 @@ def test_other_versions_are_refused_by_name(clients, monkeypatch, library):
     others = {**ours, library: "0.0.1"}
     monkeypatch.setattr(cluster.Cluster, "everywhere", lambda self, function, *arguments: {"tcp://far": others})
     with pytest.raises(cluster.ClusterError, match=rf"has {library} 0\.0\.1 \({ours[library]} here\)"):
-        hscrf.HSCRF().fit(Shards.from_parts(parts_of(*sentences(10))), client=clients(1))
+        hscrf.HSCRF().fit(from_parts(*sentences(10)), client=clients(1))
 
 
 def test_a_worker_that_joins_with_other_versions_is_refused():
@@ -141,4 +142,4 @@ def test_a_worker_that_joins_with_other_versions_is_refused():
 def test_workers_must_see_the_shards(clients, monkeypatch):
     monkeypatch.setattr(cluster, "unseen", lambda paths: list(paths))
     with pytest.raises(cluster.ClusterError, match="on a disk that all workers share"):
-        hscrf.HSCRF().fit(Shards.from_parts(parts_of(*sentences(10))), client=clients(1))
+        hscrf.HSCRF().fit(from_parts(*sentences(10)), client=clients(1))

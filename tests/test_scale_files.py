@@ -21,18 +21,15 @@ from fitting import loss_of
 from hscrf.errors import DataFileError, FileFormatError, LabelError
 from hscrf.files import lazy as containers
 from hscrf.io.templates import Template
+from hscrf.metrics import report
 from hscrf.observations.encoder import ObservationEncoder
-from hscrf.scale import Shards, labelling, packing
+from hscrf.scale import Shards, packing
 from hscrf.scale.cache import Cache
+from hscrf.scale.labelling import Labelling
 from processes import SOURCE
-from scale_fixtures import LEVELS, parts_of, sentences, small_shards, write_jsonl
+from scale_fixtures import LEVELS, InMemory, from_parts, partly, parts_of, sentences, small, write_jsonl
 
 QUICK = hscrf.LBFGS(max_iter=3)
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    small_shards(monkeypatch)
 
 
 @pytest.fixture
@@ -46,7 +43,7 @@ def files(tmp_path):
 
 
 def shards_of(folder, **options):
-    return Shards.from_files(folder / "*.jsonl", LEVELS, cache=folder / "cache", template="none", **options)
+    return small(Shards.from_files(folder / "*.jsonl", LEVELS, cache=folder / "cache", template="none", **options))
 
 
 def sets_in(folder):
@@ -58,7 +55,7 @@ def sets_in(folder):
 
 def test_files_of_a_pattern_are_taken_in_order(files):
     folder, X, Y = files
-    memory = hscrf.HSCRF(solver=QUICK).fit(X, Y)
+    memory = hscrf.HSCRF(solver=QUICK).fit(InMemory(X, Y))
     disk = hscrf.HSCRF(solver=QUICK).fit(shards_of(folder))
     assert (memory.coef_ == disk.coef_).all()
 
@@ -125,8 +122,8 @@ def test_a_scheme_that_shows_late(tmp_path):
     Y = [{**y, "phrase": ["O"] * len(y["phrase"])} for y in Y]
     for y in Y[-3:]:
         y["phrase"] = ["B-NP"] * len(y["phrase"])
-    memory = hscrf.HSCRF(solver=QUICK).fit(X, Y)
-    disk = hscrf.HSCRF(solver=QUICK).fit(Shards.from_parts(parts_of(X, Y)))
+    memory = hscrf.HSCRF(solver=QUICK).fit(InMemory(X, Y))
+    disk = hscrf.HSCRF(solver=QUICK).fit(from_parts(X, Y))
     assert memory.scheme_ == disk.scheme_ == {"phrase": "bio", "tag": "plain"}
     assert (memory.coef_ == disk.coef_).all()
 
@@ -136,15 +133,13 @@ def test_rare_names_are_not_kept_where_there_are_many(monkeypatch):
     X, Y = sentences(80)
     X = [[[*s, f"once={n},{t}"] for t, s in enumerate(x)] for n, x in enumerate(X)]
     model = hscrf.HSCRF(solver=QUICK, min_count=4)
-    memory = clone(model).fit(X, Y)
-    monkeypatch.setattr(packing, "MANY", 80)
-    monkeypatch.setattr(packing, "SLOTS", 1 << 16)
+    memory = clone(model).fit(InMemory(X, Y))
     kept = []
     settle = ObservationEncoder.settle
     monkeypatch.setattr(
         ObservationEncoder, "settle", lambda self, *parts: kept.append(len(self.names)) or settle(self, *parts)
     )
-    disk = clone(model).fit(Shards.from_parts(parts_of(X, Y)))
+    disk = clone(model).fit(small(Shards.from_parts(parts_of(X, Y)), names=80, slots=1 << 16))
     assert kept[0] < 90
     assert list(disk.encoder_.names) == list(memory.encoder_.names)
     assert (disk.coef_ == memory.coef_).all()
@@ -224,14 +219,14 @@ def test_delayed_parts():
     assert (disk.coef_ == hscrf.HSCRF(solver=QUICK).fit(X, Y).coef_).all()
 
 
-def test_errors_are_numbered_apart_where_dask_has_taught_them_to_be_copied():
+def test_errors_keep_their_own_numbers_where_dask_changes_how_they_are_copied():
     pytest.importorskip("distributed")
     part = LabelError("no good").of_sequence(2)
     assert (part.sequence, part.of_sequence(102).sequence, part.sequence) == (2, 102, 2)
 
 
 def test_a_temporary_folder_goes_with_its_shards():
-    shards = Shards.from_parts(parts_of(*sentences(10)))
+    shards = from_parts(*sentences(10))
     hscrf.HSCRF(solver=QUICK).fit(shards)
     folder = shards.cache.folder
     assert os.path.isdir(folder)
@@ -279,7 +274,7 @@ def test_labels_that_only_inference_finds_impossible_are_skipped(tmp_path):
     Y = [{"tag": ["a", "?", "?", "b"]}] * 90
     Y[50] = Y[53] = {"tag": ["a", "?", "?", "a"]}
     write_jsonl(tmp_path / "a.jsonl", X, Y)
-    shards = Shards.from_files(tmp_path / "a.jsonl", ["tag"], template="none", errors="skip")
+    shards = small(Shards.from_files(tmp_path / "a.jsonl", ["tag"], template="none", errors="skip"))
     disk = hscrf.HSCRF(topology, solver=QUICK).fit(shards)
     assert shards.skipped == 2
     assert "line 51: no segmentation agrees with the evidence: level 'tag' is 'a' at 0" in shards.problems[0]
@@ -304,7 +299,7 @@ def test_bad_sequences_are_skipped_and_counted(files):
         line in problem for line, problem in zip(["line 3", "line 6", "line 10"], shards.problems, strict=True)
     ] == [True] * 3
     kept = [n for n in range(60) if n not in (2, 5, 9)]
-    memory = hscrf.HSCRF(solver=QUICK).fit([X[n] for n in kept], [Y[n] for n in kept])
+    memory = hscrf.HSCRF(solver=QUICK).fit(InMemory([X[n] for n in kept], [Y[n] for n in kept]))
     assert (memory.coef_ == disk.coef_).all()
 
 
@@ -347,23 +342,34 @@ def spoiled(Y, rows):
     return [{**y, "tag": [*y["tag"], "N"]} if n in rows else y for n, y in enumerate(Y)]
 
 
-def test_a_group_of_bad_sequences_only_is_left_out_when_labelling(monkeypatch):
+def test_a_group_of_bad_sequences_only_is_left_out_when_labelling():
     X, Y = sentences(60)
     model = hscrf.HSCRF(solver=QUICK).fit(X, Y)
-    monkeypatch.setattr(labelling, "STEPS", 10)  # the first group has bad sequences only
     parts = parts_of(X, spoiled(Y, range(4)))
     with pytest.raises(ValueError, match="part 0, sequence 0:"):
-        model.score(Shards.from_parts(parts))
-    shards = Shards.from_parts(parts, errors="skip")
+        model.score(small(Shards.from_parts(parts)))
+    shards = small(Shards.from_parts(parts, errors="skip"), labelled=10)  # the first group has bad sequences only
     assert model.score(shards) == model.score(X[4:], Y[4:])
     assert shards.skipped == 4
     assert "part 0, sequence 0:" in shards.problems[0]
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_report_counts_all_files(hidden):
+    X, Y = sentences(40, seed=3)
+    Y = partly(Y) if hidden else Y
+    model = hscrf.HSCRF(solver=QUICK).fit(*sentences(20))
+    labelling = Labelling(small(Shards.from_parts(parts_of(X, Y)), labelled=60), model)
+    assert len(labelling.files) > 2
+    found, count = labelling.report(tolerance=1)
+    assert count == 40
+    assert found == report(Y, model.predict(X), tolerance=1, output_dict=True)
+
+
 def test_labelling_bad_sequences_only_is_an_error_with_a_place():
     X, Y = sentences(20)
     model = hscrf.HSCRF(solver=QUICK).fit(X, Y)
-    only = Shards.from_parts(parts_of(X, spoiled(Y, range(20))), errors="skip")
+    only = from_parts(X, spoiled(Y, range(20)), errors="skip")
     with pytest.raises(ValueError, match=r"all 20 sequences are bad.*part 0, sequence 0:"):
         model.score(only)
 
@@ -402,7 +408,7 @@ class Slow:
 
 def test_an_array_may_need_several_reads(files, monkeypatch):
     folder, X, Y = files
-    memory = hscrf.HSCRF(solver=QUICK).fit(X, Y)
+    memory = hscrf.HSCRF(solver=QUICK).fit(InMemory(X, Y))
     opened, preadv = containers._opened, os.preadv
     monkeypatch.setattr(containers, "_opened", lambda path: Slow(opened(path)))
     monkeypatch.setattr(os, "preadv", lambda file, buffers, offset: preadv(file, [buffers[0][:100]], offset))
@@ -450,8 +456,8 @@ def test_bad_parts_are_named():
     X, Y = sentences(30)
     Y[20] = {**Y[20], "tag": Y[20]["tag"][:-1]}
     with pytest.raises(ValueError, match="part 1, sequence 3:"):
-        hscrf.HSCRF(solver=QUICK).fit(Shards.from_parts(parts_of(X, Y)))
-    shards = Shards.from_parts(parts_of(X, Y), errors="skip")
+        hscrf.HSCRF(solver=QUICK).fit(from_parts(X, Y))
+    shards = from_parts(X, Y, errors="skip")
     hscrf.HSCRF(solver=QUICK).fit(shards)
     assert shards.skipped == 1
 
@@ -473,7 +479,7 @@ def test_bad_parts_are_named():
         ),
     ],
 )
-def test_what_is_wrong_is_said(make, message):
+def test_what_is_wrong_is_reported(make, message):
     with pytest.raises((ValueError, OSError), match=message):
         make()
 
@@ -580,9 +586,9 @@ def test_a_full_disk(files):
 SLOW = """
 import sys, pathlib, time
 import hscrf
-from hscrf.observations import packed
+from hscrf.objective.workers import Cuts
 from hscrf.scale import Shards, spool
-packed.SHARD = 150
+from hscrf.scale.sizes import Sizes
 original = spool.Spool.add
 def add(self, *arguments):
     original(self, *arguments)
@@ -591,6 +597,7 @@ def add(self, *arguments):
 spool.Spool.add = add
 folder = pathlib.Path(sys.argv[1])
 shards = Shards.from_files(folder / "*.jsonl", ["phrase", "tag"], cache=folder / "cache", template="none")
+shards.sizes = Sizes(Cuts(shard=150, chunk=40))
 shards.pack(hscrf.HSCRF())
 """
 
@@ -611,7 +618,7 @@ def test_a_killed_packing_leaves_nothing_that_is_taken_for_whole(files):
         assert sum("unfinished" in name for name in sets_in(folder)) == 1
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
-    assert (disk.coef_ == hscrf.HSCRF(solver=QUICK).fit(X, Y).coef_).all()
+    assert (disk.coef_ == hscrf.HSCRF(solver=QUICK).fit(InMemory(X, Y)).coef_).all()
     hscrf.HSCRF(solver=QUICK, min_count=2).fit(shards_of(folder))
     assert not any("unfinished" in name for name in sets_in(folder))
     assert len(sets_in(folder)) == 2
@@ -642,14 +649,14 @@ def test_labels_that_training_never_showed_are_wrong(files):
     _folder, X, Y = files
     model = hscrf.HSCRF(solver=QUICK).fit(X, Y)
     strange = [{**y, "tag": ["X", *y["tag"][1:]]} for y in Y]
-    assert model.score(Shards.from_parts(parts_of(X, strange))) == model.score(X, strange)
+    assert model.score(from_parts(X, strange)) == model.score(X, strange)
 
 
 def test_an_empty_sequence_is_named():
     X, Y = sentences(20)
     X[18], Y[18] = [], {"phrase": [], "tag": []}
     with pytest.raises(ValueError, match="part 1, sequence 1: the sequence is empty"):
-        hscrf.HSCRF(solver=QUICK).fit(Shards.from_parts(parts_of(X, Y)))
+        hscrf.HSCRF(solver=QUICK).fit(from_parts(X, Y))
 
 
 def test_templates_are_applied_once(tmp_path, monkeypatch):

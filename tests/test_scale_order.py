@@ -56,7 +56,7 @@ def test_threads_and_shards_give_the_same_bits(monkeypatch):
 
 
 def test_few_results_wait_to_be_taken():
-    """Threads do not run far ahead of who takes their results: each may be a vector of all weights."""
+    """Threads do not run far ahead of the caller: each result may be a vector of all weights."""
     begun = []
     with Workers(2) as workers:
         for k, _ in enumerate(workers.each(begun.append, range(1000))):

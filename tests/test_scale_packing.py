@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 import hscrf
 from hscrf.errors import DataFileError
-from hscrf.scale import Shards, cluster, packing, sources
+from hscrf.scale import Shards, cluster, sources
 from hscrf.scale.tasks import TaskRunner, attempt
-from scale_fixtures import CASES, LEVELS, sentences, write_jsonl
+from scale_fixtures import CASES, LEVELS, InMemory, sentences, small, write_jsonl
 
 QUICK = hscrf.LBFGS(max_iter=3)
 
@@ -29,14 +29,9 @@ class Rehearsal(TaskRunner):
         return iter([done[task.number] for task in tasks])
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Shards and batches so small that little data has several of them, and that several processes pack them."""
-    monkeypatch.setattr("hscrf.observations.packed.SHARD", 150)
-    monkeypatch.setattr(packing, "BATCH", 60)
-    monkeypatch.setattr(packing, "WORTH", 0)
-    monkeypatch.setattr(packing, "SLOTS", 1 << 16)
-    monkeypatch.setattr(sources, "LEAST", 1)
+def quickly(shards, **sizes):
+    """The same shards, so small that little data has several of them and that several processes pack them."""
+    return small(shards, batch=60, writing=0, slots=1 << 16, reading=1, **sizes)
 
 
 def given(X, Y):
@@ -75,7 +70,7 @@ def assert_same(one, other):
 def test_any_number_of_processes_writes_the_same_shards(case, size, tmp_path, monkeypatch):
     model, change = CASES[case]
     X, Y = change(*sentences(100))
-    made = [Shards.from_parts(parts(X, Y), cache=tmp_path / str(k), key="a") for k in range(2)]
+    made = [quickly(Shards.from_parts(parts(X, Y), cache=tmp_path / str(k), key="a")) for k in range(2)]
     one = packed(model, made[0], 1, monkeypatch)
     assert len(one[0]["shards"]) > 3
     assert_same(one, packed(model, made[1], size, monkeypatch))
@@ -85,10 +80,10 @@ def test_values_other_than_one_are_kept_where_they_are(tmp_path, monkeypatch):
     """Only one sequence has them: the shards of all others have none, wherever pieces and shards are cut."""
     X, Y = sentences(100)
     X = [[{"w": s[0], "n": 2.5 if n == 40 else 1.0} for s in x] for n, x in enumerate(X)]
-    made = [Shards.from_parts(parts(X, Y), cache=tmp_path / str(n), key="a") for n in (1, 3)]
+    made = [quickly(Shards.from_parts(parts(X, Y), cache=tmp_path / str(n), key="a")) for n in (1, 3)]
     one, three = (packed(hscrf.HSCRF(), own, n, monkeypatch) for own, n in zip(made, (1, 3), strict=True))
     assert_same(one, three)
-    memory = hscrf.HSCRF(solver=QUICK).fit(X, Y)
+    memory = hscrf.HSCRF(solver=QUICK).fit(InMemory(X, Y))
     assert (hscrf.HSCRF(solver=QUICK).fit(made[1]).coef_ == memory.coef_).all()
 
 
@@ -100,8 +95,9 @@ def files(tmp_path):
     return tmp_path, X, Y
 
 
-def shards_in(folder, cache, **options):
-    return Shards.from_files(folder / "*.jsonl", LEVELS, template="none", cache=folder / cache, **options)
+def shards_in(folder, cache, errors="raise", **sizes):
+    options = {"template": "none", "cache": folder / cache, "errors": errors}
+    return quickly(Shards.from_files(folder / "*.jsonl", LEVELS, **options), **sizes)
 
 
 def both(folder, model, monkeypatch, **options):
@@ -117,7 +113,7 @@ def watched(monkeypatch):
     return opened
 
 
-def test_files_are_read_once_by_whoever_packs_them(files, monkeypatch):
+def test_each_file_is_read_once_by_any_number_of_processes(files, monkeypatch):
     folder, _, _ = files
     opened = watched(monkeypatch)
     packed(hscrf.HSCRF(), shards_in(folder, "cache"), 3, monkeypatch)
@@ -182,8 +178,7 @@ def test_a_scheme_that_only_the_last_file_shows(files, monkeypatch):
 def test_rare_names_are_sought_by_all(files, monkeypatch):
     folder, _, _ = files
     plain = both(folder, hscrf.HSCRF(min_count=4), monkeypatch)
-    monkeypatch.setattr(packing, "MANY", 40)
-    many = [packed(hscrf.HSCRF(min_count=4), shards_in(folder, f"many{n}"), n, monkeypatch) for n in (1, 3)]
+    many = [packed(hscrf.HSCRF(min_count=4), shards_in(folder, f"many{n}", names=40), n, monkeypatch) for n in (1, 3)]
     for other in (plain[1], *many):
         assert_same(plain[0], other)
 
@@ -194,10 +189,10 @@ def test_parts_that_disagree_are_named_as_one_process_names_them(tmp_path, monke
     messages = []
     for size in (1, 4):
         with pytest.raises(ValueError, match=r"part 3, sequence 0: X.* columns") as caught:
-            packed(hscrf.ChainCRF(), Shards.from_parts(made, cache=tmp_path, key="a"), size, monkeypatch)
+            packed(hscrf.ChainCRF(), quickly(Shards.from_parts(made, cache=tmp_path, key="a")), size, monkeypatch)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
-    skipping = [Shards.from_parts(made, cache=tmp_path / str(n), key="a", errors="skip") for n in (1, 4)]
+    skipping = [quickly(Shards.from_parts(made, cache=tmp_path / str(n), key="a", errors="skip")) for n in (1, 4)]
     one, four = (packed(hscrf.ChainCRF(), own, n, monkeypatch) for own, n in zip(skipping, (1, 4), strict=True))
     assert one[0]["skipped"] == 9
     assert_same(one, four)
@@ -230,7 +225,7 @@ def test_processes_of_this_machine(files):
 def test_workers_of_a_cluster(files, monkeypatch, capsys):
     distributed = pytest.importorskip("distributed")
     folder, X, Y = files
-    here = hscrf.HSCRF(solver=QUICK).fit(X, Y)
+    here = hscrf.HSCRF(solver=QUICK).fit(InMemory(X, Y))
     done = []
     original = cluster.Cluster.map
     monkeypatch.setattr(
@@ -247,9 +242,10 @@ def test_workers_of_a_cluster(files, monkeypatch, capsys):
 
 def test_stretches_are_neighbours_of_about_equal_size(files):
     folder, _, _ = files
-    found = sources.stretches_of(shards_in(folder, "a").sources, 2)
+    found = sources.stretches_of(shards_in(folder, "a").sources, 2, least=1)
     assert [first for first, _ in found] == np.cumsum([0, *(len(own) for _, own in found[:-1])]).tolist()
     assert 3 <= len(found) <= 4
     assert sum(len(own) for _, own in found) == 6
-    assert len(sources.stretches_of([sources.PartSource("part 0", lambda: None, 0)] * 4, 2)) == 1, "a lambda stays here"
+    lambdas = [sources.PartSource("part 0", lambda: None, 0)] * 4
+    assert len(sources.stretches_of(lambdas, 2, least=1)) == 1, "a lambda stays here"
     assert len(sources.stretches_of(shards_in(folder, "a").sources, 2, least=1 << 30)) == 1

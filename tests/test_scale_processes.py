@@ -20,8 +20,9 @@ from fitting import loss_of
 from hscrf.errors import DataFileError, InfeasibleError
 from hscrf.objective.workers import Workers
 from hscrf.scale import Shards, cluster
+from hscrf.scale.cluster import Patience
 from processes import SOURCE, TESTS
-from scale_fixtures import parts_of, sentences, small_shards, write_jsonl
+from scale_fixtures import InMemory, from_parts, sentences, write_jsonl
 
 distributed = pytest.importorskip("distributed")
 
@@ -93,12 +94,9 @@ DRIVER = """
 import sys, pathlib, time
 from distributed import Client
 import hscrf
-from hscrf.observations import packed
-from hscrf.scale import Shards
-from scale_fixtures import parts_of, sentences
-packed.SHARD = 150
+from scale_fixtures import from_parts, sentences
 folder = pathlib.Path(sys.argv[1])
-shards = Shards.from_parts(parts_of(*sentences(60)), cache=folder / "cache", key="sentences")
+shards = from_parts(*sentences(60), cache=folder / "cache", key="sentences")
 shards.pack(hscrf.HSCRF())
 while not (folder / "go").exists():
     time.sleep(0.05)
@@ -106,11 +104,6 @@ with Client(sys.argv[2]) as client:
     solver = hscrf.LBFGS(max_iter=100_000, tol=0, delta=0)
     hscrf.HSCRF(c2=1e-9, solver=solver).fit(shards, client=client, checkpoint=folder / "run")
 """
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    small_shards(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +175,7 @@ def test_a_worker_with_other_versions_is_refused(real, tmp_path):
     ours = cluster.versions()
     told = ", ".join(f"{name} {ours[name]}.post1 ({ours[name]} here)" for name in cluster.LIBRARIES)
     with pytest.raises(cluster.ClusterError) as caught:
-        hscrf.HSCRF().fit(Shards.from_parts(parts_of(*sentences(10))), client=real.client)
+        hscrf.HSCRF().fit(from_parts(*sentences(10)), client=real.client)
     assert str(caught.value) == f"worker {other} has {told}, expected the same versions everywhere"
     real.end(real.processes.pop())
     real.wait_for(before)
@@ -200,8 +193,7 @@ def new_pages(content, size):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts pages as Linux does")
 def test_a_worker_takes_no_new_pages_for_each_chunk(real, monkeypatch):
-    """A nanny's environment makes the C library give every array back to the system; a worker of ours keeps some."""
-    small_shards(monkeypatch, steps=1 << 19, chunk=8192)
+    """A nanny's environment makes the C library return every array to the system; our workers keep some memory."""
     rng = np.random.default_rng(0)
     X = [[[f"w{k}"] for k in rng.integers(30, size=500)] for _ in range(50)]
     Y = [[f"L{k}" for k in rng.integers(60, size=500)] for _ in X]
@@ -217,18 +209,18 @@ def test_a_worker_takes_no_new_pages_for_each_chunk(real, monkeypatch):
 # -- signals
 
 
-def test_workers_are_killed_frozen_and_restarted(real, tmp_path, monkeypatch, capsys):
+def test_workers_are_killed_frozen_and_restarted(real, tmp_path, capsys):
     """Workers are lost one after the other; the others give the same bits, and the last loss raises an error."""
     X, Y = sentences(150)
     model = hscrf.HSCRF(solver=hscrf.LBFGS(max_iter=12))
-    memory = clone(model).fit(X, Y)
-    shards = Shards.from_parts(parts_of(X, Y), cache=tmp_path / "cache")
+    memory = clone(model).fit(InMemory(X, Y))
+    shards = from_parts(X, Y, cache=tmp_path / "cache")
     pids = real.pids()
     mortal = {a: pid for a, pid in pids.items() if pid in [process.pid for process in real.processes]}
     driver = None
     try:
         for kind, chosen in ((signal.SIGKILL, mortal), (signal.SIGSTOP, mortal), (signal.SIGKILL, pids)):
-            monkeypatch.setattr(cluster.Cluster, "frozen", 4.0 if kind == signal.SIGSTOP else 60.0)
+            shards.patience = Patience(frozen=4.0 if kind == signal.SIGSTOP else 60.0)
             hit = real.hit_one_that_evaluates(kind, chosen)
             driver = driver or real.driver(tmp_path)  # it gets ready while others wait
             far = clone(model).fit(shards, client=real.client)
@@ -241,7 +233,7 @@ def test_workers_are_killed_frozen_and_restarted(real, tmp_path, monkeypatch, ca
         (reborn,) = real.pids().values()
         assert reborn not in pids.values()
         kill_the_driver(tmp_path, real, driver)
-        lose_all(tmp_path, real, monkeypatch, capsys)
+        lose_all(tmp_path, real, capsys)
     finally:
         real.end(driver)
 
@@ -254,16 +246,16 @@ def kill_the_driver(folder, workers, driver):
         time.sleep(0.05)
     workers.end(driver)
     model = hscrf.HSCRF(c2=1e-9, solver=hscrf.LBFGS(max_iter=2))
-    shards = Shards.from_parts(parts_of(*sentences(60)), cache=folder / "cache", key="sentences")
+    shards = from_parts(*sentences(60), cache=folder / "cache", key="sentences")
     model.fit(shards, client=workers.client, checkpoint=folder / "run")
     assert model.history_[0]["iteration"] > 10
 
 
-def lose_all(folder, workers, monkeypatch, capsys):
+def lose_all(folder, workers, capsys):
     """Without any worker training waits, says so, and ends; it is resumed without a cluster."""
-    monkeypatch.setattr(cluster.Cluster, "gone", 1.0)
     model = hscrf.HSCRF(c2=1e-9, solver=hscrf.LBFGS(max_iter=2))
-    shards = Shards.from_parts(parts_of(*sentences(60)), cache=folder / "cache", key="sentences")
+    shards = from_parts(*sentences(60), cache=folder / "cache", key="sentences")
+    shards.patience = Patience(gone=1.0)
     for process in workers.processes:
         workers.end(process)
     with pytest.raises(cluster.ClusterError, match="has had no workers for 1 s; training can be resumed"):

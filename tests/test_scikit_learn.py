@@ -1,15 +1,22 @@
 """scikit-learn's base class: nested arguments, HTML, metadata routing, and its own checks of estimators."""
 
+import pickle
+
+import joblib
 import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
 import hscrf
+import toy
+from hscrf import HSCRF, LBFGS, SGD, Segment, Token
+from hscrf.datasets import make_nested
 from hscrf.io import TokenFeatures
 from hscrf.stacking import Windows
 
@@ -75,6 +82,60 @@ def test_models_of_columns_have_their_number(family, tmp_path):
     search = GridSearchCV(hscrf.ChainCRF(), {"c2": [1.0]}, cv=2).fit(rows, [["a", "a", "b"]] * 4)
     assert search.n_features_in_ == 3
     assert not hasattr(hscrf.ChainCRF().fit(X, Y), "n_features_in_")
+
+
+def test_parameters_and_clone():
+    estimator = HSCRF(c2=0.3, solver=SGD(epochs=3), features=[Token("tag")], topology=toy.with_topology()[0][1])
+    again = clone(estimator)
+    assert again.get_params() == estimator.get_params()
+    assert again is not estimator
+    assert clone(estimator.set_params(c2=7)).c2 == 7
+    with pytest.raises(ValueError, match="Invalid parameter 'c3'"):
+        estimator.set_params(c3=1)
+    shown = " ".join(repr(HSCRF(c2=0.3, solver=SGD(epochs=3))).split())
+    assert shown.startswith("HSCRF(c2=0.3, solver=SGD(epochs=3,")
+    fitted = HSCRF(solver=LBFGS(max_iter=2)).fit(toy.X, toy.Y)
+    assert not hasattr(clone(fitted), "coef_")
+    assert fitted.get_params() == clone(fitted).get_params()  # fit left the arguments alone
+
+
+def test_model_selection():
+    solver = LBFGS(max_iter=20)
+    search = GridSearchCV(HSCRF(solver=solver), {"c2": [0.1, 1e5]}, cv=3).fit(toy.X, toy.Y)
+    assert search.best_params_ == {"c2": 0.1}
+    scores = cross_val_score(HSCRF(solver=solver), toy.X, toy.Y, cv=3)
+    assert scores.shape == (3,)
+    assert np.isfinite(scores).all()
+    inputs, labels = make_nested(9, (2, 2), separation=2.0, random_state=0)
+    assert cross_val_score(HSCRF(solver=solver), inputs, labels, cv=3).mean() > 0.7
+
+
+def add_lengths(sequences):
+    return [[[*step, f"size={len(step[0])}"] for step in x] for x in sequences]
+
+
+def test_pipeline():
+    pipeline = make_pipeline(FunctionTransformer(add_lengths), HSCRF()).fit(toy.X, toy.Y)
+    assert pipeline.score(toy.X, toy.Y) == 1.0
+    assert "size=5" in pipeline[-1].encoder_.names
+    assert pipeline.predict(toy.X[:1])[0].column("tag") == toy.Y[0]["tag"]
+    search = GridSearchCV(make_pipeline(FunctionTransformer(add_lengths), HSCRF()), {"hscrf__min_count": [1, 2]}, cv=2)
+    assert search.fit(toy.X, toy.Y).best_score_ > 0.5
+
+
+@pytest.mark.parametrize("way", ["pickle", "joblib"])
+def test_pickle_and_joblib(toy_model, tmp_path, way):
+    for one in (
+        toy_model,
+        HSCRF(solver=LBFGS(max_iter=3), features=[Segment("tag", toy.tag_length)]).fit(toy.X, toy.Y),
+    ):
+        if way == "pickle":
+            again = pickle.loads(pickle.dumps(one))
+        else:
+            joblib.dump(one, tmp_path / "model")
+            again = joblib.load(tmp_path / "model")
+        assert again.predict(toy.X) == one.predict(toy.X)
+        assert np.array_equal(again.coef_, one.coef_)
 
 
 class OneStep:

@@ -1,19 +1,14 @@
-"""SemiCRF beside a semi-Markov forward-backward and Viterbi written out by hand, and as a three-level HSCRF."""
+"""SemiCRF against a semi-Markov forward-backward and Viterbi written out by hand, and as a three-level HSCRF."""
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import hscrf
+from drawing import log_sum
 from hscrf.families.semi import semi_crf_as_hscrf
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
-
-
-def log_sum(values):
-    values = np.asarray(values, dtype=float)
-    top = values.max(initial=-np.inf)
-    return top if top == -np.inf else top + np.log(np.exp(values - top).sum())
 
 
 class SemiMarkov:

@@ -1,12 +1,12 @@
 """What ``hscrf show`` and ``hscrf plot`` make of models of every family, fitted in Python and saved."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 import hscrf
+from comparing import texts_of
 from hscrf import cli, plots
 
 pytest.importorskip("matplotlib")
@@ -60,11 +60,6 @@ def call(folder, monkeypatch, capsys):
 
     monkeypatch.chdir(folder)
     return called
-
-
-def texts_of(path):
-    """The texts of an SVG, which matplotlib leaves as comments beside their outlines."""
-    return set(re.findall(r"<!-- (.*) -->", Path(path).read_text()))
 
 
 def states_of(level):

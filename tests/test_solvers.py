@@ -234,7 +234,7 @@ def test_the_two_loops_multiply_by_the_matrix_of_bfgs(scaled):
 
 
 def test_unequal_penalties_are_no_obstacle():
-    """Penalties that differ a thousandfold, one of them 0, beside data that say little: without scales it takes 168
+    """Penalties that differ a thousandfold, one of them 0, and data that say little: without scales it takes 168
     iterations."""
     problem, c2 = Quadratic(20), np.geomspace(0.1, 100, 20)
     problem.rows *= 0.05
@@ -259,7 +259,7 @@ def test_frequencies_are_no_obstacle():
 
 
 def test_lbfgs_keeps_no_vectors_but_its_memory_and_those_at_work():
-    """Beside the pairs: weights and gradient, the direction, and the next weights; not those of the start."""
+    """Besides the pairs: weights and gradient, the direction, and the next weights; not those of the start."""
     held = []
 
     class Valley:
@@ -768,7 +768,7 @@ def test_a_class_that_is_called_as_ours_is_not_ours():
     assert dump_solver(other) == {"other": f"{__name__}.LBFGS"}
 
 
-def test_what_is_no_solver_is_not_saved(short_model, tmp_path):
+def test_an_object_that_is_not_a_solver_is_not_saved(short_model, tmp_path):
     model = copy.copy(short_model[0]).set_params(solver="adam")
     with pytest.raises(ValueError, match="solver is 'adam', expected"):
         model.save(tmp_path / "model")

@@ -30,7 +30,7 @@ def arrays_of(found):
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
-def test_what_was_found_stays_when_others_are_asked(engine, kinds):
+def test_earlier_results_stay_when_others_are_computed(engine, kinds):
     batch, values, others = two_of_a_kind(kinds)
     verbs = [
         batch.log_partition,

@@ -277,7 +277,7 @@ def test_files(tmp_path, classifier):
     assert again.fit(X, Y).predict(X) == model.predict(X)
 
 
-def test_files_refuse_types_that_nobody_trusts(tmp_path):
+def test_files_refuse_types_that_are_not_trusted(tmp_path):
     X, Y = numbers(6)
     StackedCRF(CRF, Memory(), **QUICK).fit(X, Y).save(tmp_path / "m")
     with pytest.raises(FileFormatError, match=r"^m holds a classifier of types .* not trusted, .*Memory.*: expected"):

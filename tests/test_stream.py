@@ -5,6 +5,7 @@ import pytest
 
 import hscrf
 from drawing import MIXES, draw_topology, log_sum
+from hscrf.streaming.lookback import SegmentalRecursion
 from hscrf.streaming.stream import Shown, Stream
 
 
@@ -148,12 +149,15 @@ def test_limits_of_single_states(seed):
     check_stream(Given(rng, topology, ("none", "none"), 6, 1, True), topology, seed)
 
 
-@pytest.mark.parametrize("kinds", [("unit",), ("markov", "markov"), ("markov", "markov", "unit")], ids="-".join)
-def test_stacks_too_many_for_a_matrix(kinds, monkeypatch):
-    monkeypatch.setattr("hscrf.streaming.stream.LARGEST", 0)
+@pytest.mark.parametrize(
+    ("kinds", "size"), [(("unit",), 70), (("markov", "markov"), 9), (("markov", "markov", "unit"), 5)]
+)
+def test_stacks_too_many_for_a_matrix(kinds, size):
     rng = np.random.default_rng(5)
-    topology = draw_topology(rng, kinds, classes=2, sparse=True)
-    check_stream(Given(rng, topology, kinds, 6, 1, True), topology, 3)
+    topology = draw_topology(rng, kinds, size, classes=2, sparse=True)
+    scores = Given(rng, topology, kinds, 6, 1, True)
+    assert isinstance(stream_of(scores, topology, 3).survivor.recursion, SegmentalRecursion)
+    check_stream(scores, topology, 3)
 
 
 # -- models

@@ -1,6 +1,5 @@
 """Inputs of a stream: rows with missing numbers and text, tables, and lines with comments and sequences."""
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,6 @@ import pandas
 import pytest
 
 import hscrf
-from hscrf.cli.main import main
 
 QUICK = ["--max-iter", "5", "--progress", "none"]
 
@@ -86,25 +84,10 @@ def test_rows_that_do_not_fit_are_refused():
 # The shell
 
 
-@pytest.fixture
-def shell(tmp_path, monkeypatch, capsys):
-    """Run a command in an empty folder, with a text as standard input."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments, text=""):
-        capsys.readouterr()
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        code = main([str(argument) for argument in arguments])
-        streams = capsys.readouterr()
-        return code, streams.out, streams.err
-
-    return run
-
-
 HASHES = "# a first title\nthe\tD\n# in between it\n#\tN\n\n# another one\n#1\tN\nfits\tV\n\n"
 
 
-def test_comments_and_tokens_are_told_apart_as_by_predict(shell):
+def test_comments_and_tokens_are_distinguished_as_by_predict(shell):
     Path("train.txt").write_text(HASHES * 5)
     assert shell("fit", "train.txt", "-m", "m", "--levels", "tag", "--comment", "#", *QUICK)[0] == 0
     Path("new.txt").write_text(HASHES.replace("\tN", "\t?").replace("\tD", "\t?").replace("\tV", "\t?"))

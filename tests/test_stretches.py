@@ -11,7 +11,9 @@ import hscrf
 from drawing import draw_potentials, draw_topology, mixes_of
 from exactness import ask_engine, ask_enumeration, differences, draw_case
 from hscrf import native
-from hscrf.engine import Evidence, compiled
+from hscrf.engine import Evidence
+from hscrf.engine.choice import ENGINES
+from hscrf.engine.compiled import FEWEST, Compiled
 from hscrf.engine.reference import Reference
 from hscrf.errors import InfeasibleError
 from hscrf.fillers import expanded, masked
@@ -21,9 +23,11 @@ from hscrf.potentials import FAMILY
 pytestmark = pytest.mark.skipif(native.core is None, reason="the compiled core cuts, the reference does not")
 
 
-@pytest.fixture(autouse=True)
-def cut_always(monkeypatch):
-    monkeypatch.setattr(compiled, "FEWEST", 0)
+class Cutting(Compiled):
+    """The compiled engine, which cuts single sequences too."""
+
+    def __init__(self, topology, offsets, evidence=None):
+        super().__init__(topology, offsets, evidence, fewest=0)
 
 
 def packed(models):
@@ -43,11 +47,11 @@ def known_above(rng, p, level):
     return hscrf.Labels(p.topology, np.where(kept, truth.states, -1), np.where(kept, truth.ends, -1)).closed()
 
 
-def engines(models, evidence):
-    """The engine that cuts, and the reference."""
+def engines(models, evidence, fewest=0):
+    """The engine that cuts batches of so many sequences, and the reference."""
     offsets = np.concatenate([[0], np.cumsum([p.length for p in models])])
     given = expanded(models[0].topology), offsets, evidence
-    return compiled.Compiled(*given), Reference(*given)
+    return Compiled(*given, fewest), Reference(*given)
 
 
 def assert_same(one, other, values, weights=None):
@@ -80,8 +84,9 @@ def test_cut_sequences_have_the_same_expectations(kinds, constant, classes):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_cut_sequences_by_enumeration(seed):
+def test_cut_sequences_by_enumeration(seed, monkeypatch):
     """All is known of the levels above the bottom, or of the upper ones of these."""
+    monkeypatch.setitem(ENGINES, "compiled", (Cutting.__module__, Cutting.__name__))
     for number in itertools.count(seed, 100):
         case = draw_case(number, 3 + seed % 2)
         topology = case.potentials.topology
@@ -157,10 +162,8 @@ def test_known_labels_without_configuration(part):
     assert one.cut is not None
 
 
-def test_small_batches_stay_in_one_piece(monkeypatch):
-    monkeypatch.undo()
+def test_small_batches_stay_in_one_piece():
     models, labels = nested([{"a": ["B-y", "B-y"], "b": ["?", "?"]}])
     known = labels[0].closed()
-    assert engines(models, Evidence.of([known]))[0].cut is None
-    few = compiled.FEWEST
-    assert engines(models * few, Evidence.of([known] * few))[0].cut is not None
+    assert engines(models, Evidence.of([known]), FEWEST)[0].cut is None
+    assert engines(models * FEWEST, Evidence.of([known] * FEWEST), FEWEST)[0].cut is not None

@@ -695,7 +695,7 @@ def test_a_label_that_is_newer_than_the_model_is_shown_accepted_and_learned(days
         assert "wash_up" in learned.topology_.states[1]
 
 
-def test_a_full_disk_is_told_and_the_fix_is_kept_until_there_is_room(hasty, tab, session, monkeypatch):
+def test_a_full_disk_is_reported_and_the_fix_is_kept_until_there_is_room(hasty, tab, session, monkeypatch):
     def full(*_, **__):
         raise NotSaved("full", "NOT saved: the disk is full")  # as the store says it
 
@@ -712,7 +712,7 @@ def test_a_full_disk_is_told_and_the_fix_is_kept_until_there_is_room(hasty, tab,
     tab.errors.clear()  # the browser complains of 503
 
 
-def test_a_database_that_may_only_be_read_and_a_clock_that_went_back_are_told(days, new_tab, tmp_path):
+def test_a_database_that_may_only_be_read_and_a_clock_that_went_back_are_reported(days, new_tab, tmp_path):
     X, model = days
     path = str(tmp_path / "frozen.sqlite")
     with serve(X, model=model, db=path) as session:

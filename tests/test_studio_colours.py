@@ -126,14 +126,14 @@ def test_signals_and_outlines_have_enough_contrast(pixels):
 
 
 @pytest.mark.parametrize("eye", SEEN)
-def test_hues_are_told_apart_by_colour_blind_people(pixels, eye):
+def test_hues_are_distinguished_by_colour_blind_people(pixels, eye):
     seen = [lab(ground(bar), eye) for bar in bars(pixels, 0)]
     near = min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2))
     assert near >= APART_HUES
 
 
 @pytest.mark.parametrize("eye", SEEN)
-def test_shades_of_one_parent_are_told_apart_by_colour_blind_people(pixels, eye):
+def test_shades_of_one_parent_are_distinguished_by_colour_blind_people(pixels, eye):
     """Two shades, then hatching: the third child has the first hue under lines."""
     children = bars(pixels, 1)
     for n, parent in enumerate(bars(pixels, 0)):

@@ -151,7 +151,7 @@ def test_a_retry_is_recognised(person, fresh):
     assert len(uids) == version + 2
 
 
-def test_who_is_behind_gets_the_present_state(person, fresh):
+def test_a_client_with_an_old_version_gets_the_present_state(person, fresh):
     version = person.view(fresh)["version"]
     person.do(fresh, "label", level="tag", start=0, stop=1, label="D")
     answer = person.send(fresh, version, "label", {"level": "tag", "start": 1, "stop": 2, "label": "N"})
@@ -308,7 +308,7 @@ def test_the_cookie_is_strict_and_leaves_the_address(tmp_path):
 def test_a_browser_that_lost_its_cookie_gets_in_by_a_new_address(opened):
     session, person = opened
     told = []
-    session._server.tell = told.append
+    session._server.on_new_address = told.append
     browser = httpx.Client(base_url=person.base)
     for _ in range(2):
         assert browser.get("/").status_code == 401
@@ -468,7 +468,7 @@ def test_another_topology_than_the_databases_is_refused(tmp_path):
         serve([[["w=x"]]], topology=TOPOLOGY, db=tmp_path / "labels.sqlite", port=0)
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path):
+def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path):
     session, person = open_studio(tmp_path, n=2)
     store = session.studio.database
     store._connection.execute(f"PRAGMA max_page_count={store._one('PRAGMA page_count')}").fetchone()
@@ -484,7 +484,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path):
     session.stop()
 
 
-def test_a_clock_that_goes_back_is_told(tmp_path):
+def test_a_clock_that_goes_back_is_reported(tmp_path):
     session, person = open_studio(tmp_path, n=2)
     session.studio.database.clock_back = 3600.0
     assert [n["kind"] for n in person.get("/api/project").json()["notices"]] == ["clock"]

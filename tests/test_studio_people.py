@@ -100,7 +100,7 @@ def test_an_address_works_once_and_guesses_do_not(pair):
     assert first.get("/api/project").json()["annotator"] == "Cleo"
     first.close()
     told = []
-    session._server.tell_of = lambda name, address: told.append((name, address))
+    session._server.on_new_address_of = lambda name, address: told.append((name, address))
     assert httpx.get(url).status_code == 401
     assert [name for name, _ in told] == ["Bob", "Cleo"]
     again = Person(dict(told)["Cleo"])

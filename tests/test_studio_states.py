@@ -168,7 +168,7 @@ def test_the_side_does_not_say_that_the_first_model_waits(page_on):
     tab.page.unroute_all(behavior="ignoreErrors")
 
 
-def test_an_exact_answer_that_is_told_before_the_first_answer_arrives_is_shown(page_on, monkeypatch):
+def test_an_exact_answer_that_is_reported_before_the_first_answer_arrives_is_shown(page_on, monkeypatch):
     tab, told = texts(page_on), threading.Event()
     post, exactly = Workspace.post, Workspace._exactly
 
@@ -254,7 +254,7 @@ def test_words_of_unsaved_work_are_not_cut_next_to_free_space(page_on):
     tab.errors.clear()  # the browser reports the request that did not get through
 
 
-def test_the_title_of_a_small_dialog_is_beside_its_button(page_on):
+def test_the_title_of_a_small_dialog_is_next_to_its_button(page_on):
     tab = texts(page_on)
     tab.press("h")
     title, close = tab.page.locator("#dialog-title"), tab.page.get_by_role("button", name="Close")

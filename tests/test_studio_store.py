@@ -157,7 +157,7 @@ def test_a_file_of_another_program_is_left_alone(tmp_path):
         Database(path)
     path = tmp_path / "text.sqlite"
     path.write_text("this is no database at all, but it is long enough to look at\n" * 20)
-    with pytest.raises(ValueError, match="no database of a studio"):
+    with pytest.raises(ValueError, match="not a database of a studio"):
         Database(path)
 
 

@@ -17,7 +17,6 @@ from hscrf.studio.data.database import Event
 from hscrf.studio.data.events import State
 from hscrf.studio.data.evidence import labels_of, levels_of
 from hscrf.studio.data.problems import Invalid
-from hscrf.studio.model import suggestions
 from hscrf.studio.model.suggestions import Suggester, Suggestion, changed, overlaid, shown_segments, unmodelled
 from hscrf.studio.work.queue import Candidate, is_random, ordered
 from studio_fixtures import TOPOLOGY, sentences, small_model
@@ -112,25 +111,24 @@ def test_alternatives_are_differences_of_log_z(suggester):
 
 
 @pytest.mark.parametrize("level", ["phrase", "tag"])
-def test_alternatives_by_shared_passes_equal_those_of_a_pass_for_each_label(suggester, monkeypatch, level):
+def test_alternatives_by_shared_passes_equal_those_of_a_pass_for_each_label(suggester, level):
     """Of segments with borders, of a step of a unit level, and of several steps, which share no passes."""
     state = state_of(1, fixed("tag", 4, 5, "X"), fixed("phrase", 0, 1, "NP"))
-    monkeypatch.setattr(suggestions, "SHARED", 1)
+    suggester.shared = 1
     shared = {
         (i, j): suggester.alternatives(1, state.knowledge, level, i, j) for i in range(4) for j in range(i + 1, 5)
     }
-    monkeypatch.setattr(suggestions, "SHARED", 1000)
+    suggester.shared = 1000
     for (start, stop), found in shared.items():
         alone = suggester.alternatives(1, state.knowledge, level, start, stop)
         assert list(found) == list(alone)
         np.testing.assert_allclose(list(found.values()), list(alone.values()), rtol=1e-9, atol=1e-11)
 
 
-def test_improbable_alternatives_have_a_pass_of_their_own(suggester, monkeypatch):
+def test_improbable_alternatives_have_a_pass_of_their_own(suggester):
     state = state_of(1)
     expected = suggester.alternatives(1, state.knowledge, "phrase", 0, 2)
-    monkeypatch.setattr(suggestions, "SHARED", 1)
-    monkeypatch.setattr(suggestions, "SMALL", 0.5)
+    suggester.shared, suggester.small = 1, 0.5
     found = suggester.alternatives(1, state.knowledge, "phrase", 0, 2)
     np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=1e-9)
 
@@ -170,7 +168,7 @@ def test_borders_in_a_conflict_are_named_by_the_step_after_them(suggester):
     assert found.conflict[0].words == "phrase has no border before step 1"
 
 
-def test_the_rule_of_borders_is_told_where_it_is_broken(lasting):
+def test_the_rule_of_borders_is_reported_where_it_is_broken(lasting):
     upper, lower = lasting.levels
     state = State(lasting.levels, 400)
     for level, start, stop in ((lower, 0, 9), (upper, 2, 9)):
@@ -288,16 +286,23 @@ def lasting():
     return Suggester(model, lambda n: long, levels_of(model.topology_))
 
 
+@pytest.fixture(scope="module")
+def narrow(lasting):
+    """The same with small windows."""
+    found = Suggester(lasting.model, lasting.observe, lasting.levels)
+    found.margin = 6
+    return found
+
+
 @pytest.mark.parametrize("touched", [(0, 1), (399, 400), *((t, t + 3) for t in range(20, 380, 24))])
-def test_a_part_by_itself_is_decoded_as_in_the_whole(lasting, touched, monkeypatch):
-    monkeypatch.setattr(suggestions, "MARGIN", 6)
-    state = State(lasting.levels, 400)
-    before = lasting.suggest(0, state.knowledge)
+def test_a_part_by_itself_is_decoded_as_in_the_whole(narrow, touched):
+    state = State(narrow.levels, 400)
+    before = narrow.suggest(0, state.knowledge)
     old = next(label for start, stop, label in before.segments["activity"] if start <= touched[0] < stop)
-    new = next(label for label in lasting.levels[0].labels if label != old)
+    new = next(label for label in narrow.levels[0].labels if label != old)
     state.apply(Event(1, "label", state.check(*fixed("activity", *touched, new))))
-    quick = lasting.window(0, state.knowledge, state.touched(), before)
-    whole = pinned_everywhere(lasting, state, before, (max(touched[0] - 6, 0), min(touched[1] + 6, 400)))
+    quick = narrow.window(0, state.knowledge, state.touched(), before)
+    whole = pinned_everywhere(narrow, state, before, (max(touched[0] - 6, 0), min(touched[1] + 6, 400)))
     try:
         expected = whole.decode()
     except InfeasibleError:

@@ -18,7 +18,6 @@ from hscrf.studio.model import training_process
 from hscrf.studio.model.training_process import Job, learn
 from hscrf.studio.model.training_run import TrainingRun
 from hscrf.studio.work.worker import Worker
-from scale_fixtures import short_search
 from studio_fixtures import TOPOLOGY, Person, open_studio, sentences, small_model
 
 
@@ -159,7 +158,7 @@ def test_cold_start_learns_from_the_first_labels_and_leaves_out_levels_without_a
     session.stop()
 
 
-def test_a_level_without_labels_that_the_model_has_is_learned_as_latent_and_told(tmp_path):
+def test_a_level_without_labels_that_the_model_has_is_learned_as_latent_and_reported(tmp_path):
     session, person = open_studio(tmp_path)
     person.do(1, "label", level="phrase", start=0, stop=2, label="NP")
     assert person.post("/api/training", {}).status_code == 202
@@ -171,8 +170,7 @@ def test_a_level_without_labels_that_the_model_has_is_learned_as_latent_and_told
 
 
 @pytest.mark.usefixtures("training_here")
-def test_labels_of_the_file_train_a_first_model_at_once(tmp_path, monkeypatch):
-    short_search(monkeypatch)
+def test_labels_of_the_file_train_a_first_model_at_once(tmp_path):
     session, person = open_studio(tmp_path, model=False, labelled=4, estimator=HSCRF(c2="auto"))
     person.wait(trained)
     view = person.view(5)
@@ -263,7 +261,7 @@ def test_learning_around_a_chain_keeps_its_stopping_rule(tmp_path, monkeypatch):
     assert seen == [LBFGS(delta=1e-5)]
 
 
-def test_a_given_model_stays_the_teacher(tmp_path):
+def test_new_models_are_regularised_towards_a_given_model(tmp_path):
     """Learning one odd sequence moves the weights a little from those of the given model, not back to zero."""
     X, Y = sentences()
     model = small_model()
@@ -292,7 +290,7 @@ def test_contradicting_fixes_do_not_stop_learning(tmp_path):
     session.stop()
 
 
-def test_an_error_in_training_is_told_in_words(tmp_path):
+def test_an_error_in_training_is_reported_in_words(tmp_path):
     done, failed = [], threading.Event()
     words = []
 

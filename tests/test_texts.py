@@ -74,7 +74,7 @@ def test_a_document_a_file_in_folders(tmp_path):
     assert [document.name for document in read_text([tmp_path / "b.txt"], documents="line")] == ["b:1", "b:2"]
 
 
-def test_what_is_no_text_is_named(tmp_path):
+def test_a_feature_that_is_not_text_is_named(tmp_path):
     (tmp_path / "x.txt").write_bytes(b"good\nb\xffd\n")
     with pytest.raises(DataFileError, match=r"x.txt, line 2: byte 2 is 0xff, expected UTF-8"):
         list(read_text(tmp_path / "x.txt"))
@@ -190,7 +190,7 @@ def test_a_text_is_suggested_where_columns_fail_and_never_overwritten(tmp_path, 
     assert "there are no labels to learn from" in capsys.readouterr().err
 
 
-def test_a_text_that_passes_for_a_column_of_steps_is_told(tmp_path, capsys):
+def test_a_text_that_passes_for_a_column_of_steps_is_reported(tmp_path, capsys):
     """A model of a file with tabs takes a line without tabs for one cell."""
     (tmp_path / "train.txt").write_text(SENTENCES.replace(" ", "\t"))
     (tmp_path / "notes.txt").write_text("the cat sees\nan old dog sleeps now\n")
@@ -204,7 +204,7 @@ def test_a_text_that_passes_for_a_column_of_steps_is_told(tmp_path, capsys):
     assert "one token" not in capsys.readouterr().err
 
 
-def test_columns_between_blanks_that_pass_for_a_token_are_told(tmp_path, capsys, monkeypatch):
+def test_columns_between_blanks_that_pass_for_a_token_are_reported(tmp_path, capsys, monkeypatch):
     (tmp_path / "train.txt").write_text(SENTENCES.replace(" ", "\t"))
     path = str(tmp_path / "m.hscrf")
     tabs = ["--separator", "tab", "--levels", "chunk=3,tag=2"]

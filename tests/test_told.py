@@ -76,14 +76,14 @@ def test_names_of_columns_are_compared_before_cells(later, message):
 # Numbers that are text
 
 
-def test_signs_between_thousands_are_told(shell):
+def test_signs_between_thousands_are_reported(shell):
     values = [f"{1000 * abs(float(x)) + 1000:,.2f}" for x in NUMBERS]
     Path("days.csv").write_text(csv_of({"x": values, "state": STATES}))
     told = shell("fit", "days.csv", "-m", "m", "--levels", "state", *QUICK)[2]
     assert f"column 'x' holds numbers such as '{values[0]}', with signs between thousands, treated as text" in told
 
 
-def test_a_wrong_decimal_sign_is_told(shell):
+def test_a_wrong_decimal_sign_is_reported(shell):
     commas = csv_of({"x": [x.replace(".", ",") for x in NUMBERS], "state": STATES}, ";")
     Path("commas.csv").write_text(commas)
     Path("points.csv").write_text(csv_of({"x": NUMBERS, "state": STATES}, ";"))
@@ -101,7 +101,7 @@ def test_a_wrong_decimal_sign_is_told(shell):
         assert out.splitlines()[1].split(";")[1] == Path(other).read_text().splitlines()[1].split(";")[1]
 
 
-def test_commas_in_a_text_file_are_told(shell):
+def test_commas_in_a_text_file_are_reported(shell):
     Path("train.txt").write_text("the,D\ncat,N\n\n" * 5)
     code, _, told = shell("fit", "train.txt", "-m", "m", "--levels", "tag", *QUICK)
     assert (code, "; --separator comma would read the file" in told) == (2, True)
@@ -118,7 +118,7 @@ def jsonl(tokens):
 @pytest.mark.parametrize(
     "token", [lambda x: {"x": x}, lambda x: [x, "a"], lambda x: x], ids=["dicts", "strings", "words"]
 )
-def test_decimal_commas_in_json_lines_are_told(shell, token):
+def test_decimal_commas_in_json_lines_are_reported(shell, token):
     Path("days.jsonl").write_text(jsonl([token(x.replace(".", ",")) for x in NUMBERS]))
     told = shell("fit", "days.jsonl", "-m", "m", "--template", "none", *QUICK)[2]
     assert "holds numbers such as '0,126', with a decimal comma, taken for words: JSON has numbers" in told
@@ -164,7 +164,7 @@ def test_text_that_tells_the_label_is_warned_of(shell):
     assert "column 'x'" not in told
 
 
-def test_labels_that_look_misspelt_are_told(shell):
+def test_labels_that_look_misspelt_are_reported(shell):
     Path("train.txt").write_text(
         "Ada B-forename\nLovelace B-surname\n\n" * 6 + "Alan B-forename\nTuring B-surename\n\n"
     )
@@ -189,7 +189,7 @@ def test_shards_are_described_and_doubted_as_files_are(shell):
         assert "hscrf: column 'copy' has the labels of level 'state', but is taken for a feature" in told
 
 
-def test_doubtful_lines_of_shards_are_told_once(shell):
+def test_doubtful_lines_of_shards_are_reported_once(shell):
     Path("train.tsv").write_text("# a title\nthe\tD\n#\tN\n\n" * 4)
     told = shell("fit", "train.tsv", "-m", "m", "--levels", "tag=2", "--comment", "#", "--shards", "c", *QUICK)[2]
     assert told.count("line 3: the line begins with '#'") == 1

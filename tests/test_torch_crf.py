@@ -8,7 +8,7 @@ import pytest
 
 import enumeration as twin
 import hscrf
-from drawing import MIXES, draw_topology
+from drawing import MIXES, draw_topology, hide
 from test_twin import draw
 from torching import require_torch
 
@@ -90,12 +90,22 @@ class Batch:
     """A drawn layer, scores of unequal lengths with padding and holes, and labels of every kind."""
 
     def __init__(
-        self, seed, kinds, classes=1, sparse=False, known=(0.0, 0.3, 1.0), rows=3, width=4, dtype=None, opened=False
+        self,
+        seed,
+        kinds,
+        classes=1,
+        sparse=False,
+        known=(0.0, 0.3, 1.0),
+        rows=3,
+        width=4,
+        dtype=None,
+        opened=False,
+        size=2,
     ):
         rng = np.random.default_rng(seed)
         self.dtype = dtype or torch.float64
         segmental = [chr(97 + k) for k, kind in enumerate(kinds) if kind == "segmental"]
-        self.topology = draw_topology(rng, kinds, classes=classes, sparse=sparse, longest=3)
+        self.topology = draw_topology(rng, kinds, size, classes, sparse, longest=3)
         if opened:
             self.topology = self.topology.limited(dict.fromkeys(segmental, 2)).opened(segmental)
         durations = {level: 3 for level in segmental[:1]}
@@ -107,21 +117,17 @@ class Batch:
         self.mask = torch.ones(rows, width, dtype=torch.bool)
         self.mask[1, 1] = self.mask[2, :2] = False
         drawn = [draws[0] for draws in self.crf.sample(self.scores, mask=self.mask, random_state=seed)]
-        self.labels = [hide(rng, y, known[n % len(known)]) for n, y in enumerate(drawn)]
+        self.labels = [hide(rng, y, 1 - known[n % len(known)]) for n, y in enumerate(drawn)]
 
     @property
     def inputs(self):
         return [tensor.detach().clone().requires_grad_() for tensor in (self.scores, *self.crf.parameters())]
 
-    def loss(self, scores, *tables, **options):
+    def loss(self, scores, *tables, rows=slice(None), **options):
         named = dict(zip([name for name, _ in self.crf.named_parameters()], tables, strict=True))
-        return torch.func.functional_call(self.crf, named, (scores, self.labels), {"mask": self.mask, **options})
-
-
-def hide(rng, labels, known):
-    states = np.where(rng.random(labels.states.shape) < known, labels.states, -1)
-    ends = np.where(rng.random(labels.ends.shape) < known, labels.ends, -1)
-    return hscrf.Labels(labels.topology, states, ends)
+        return torch.func.functional_call(
+            self.crf, named, (scores[rows], self.labels[rows]), {"mask": self.mask[rows], **options}
+        )
 
 
 @pytest.mark.parametrize("kinds", MIXES, ids="-".join)
@@ -225,32 +231,37 @@ def test_a_batch_is_one_run_a_sequence(kinds):
         torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(terms, "WORK", 40)
-    monkeypatch.setattr(terms, "SEQUENCES", 2)
+def in_pieces(seed, kinds):
+    """A batch with so many transitions that it is computed in several pieces."""
+    batch = Batch(seed, kinds, rows=24, width=5, size=80)
+    offsets = np.append(0, np.cumsum(batch.mask.sum(1).numpy()))
+    assert len(terms.sub_batch_bounds(offsets, terms.transitions(batch.topology))) > 3
+    return batch
+
+
+def test_same_bits_for_any_number_of_threads():
     found = []
+    batch = in_pieces(13, ("segmental", "unit"))
     for jobs in (1, 3):
-        batch = Batch(13, ("segmental", "unit"), rows=9, width=5)
         batch.crf.n_jobs = jobs
         inputs = batch.inputs
-        loss = batch.loss(*inputs, sample_weight=torch.arange(1.0, 10.0))
+        loss = batch.loss(*inputs, sample_weight=torch.arange(1.0, 25.0))
         entropy = batch.crf.entropy(batch.scores, mask=batch.mask)
         drawn = [y[0].states.tobytes() for y in batch.crf.sample(batch.scores, mask=batch.mask, random_state=1)]
         best = [y.states.tobytes() for y in batch.crf.decode(batch.scores, mask=batch.mask)]
         numbers = [tensor.detach().numpy().tobytes() for tensor in (loss, entropy, *torch.autograd.grad(loss, inputs))]
         found.append((numbers, drawn, best))
-    assert len(terms.sub_batch_bounds(np.arange(0, 50, 5), 8)) > 2
     assert found[0] == found[1]
 
 
-def test_pieces_change_nothing(monkeypatch):
-    batch = Batch(17, ("markov", "unit"), rows=8, width=5)
+def test_pieces_change_nothing():
+    batch = in_pieces(17, ("markov", "unit"))
     inputs = batch.inputs
-    expected = [batch.loss(*inputs), *torch.autograd.grad(batch.loss(*inputs), inputs)]
-    monkeypatch.setattr(terms, "WORK", 1)
-    monkeypatch.setattr(terms, "SEQUENCES", 1)
-    found = [batch.loss(*inputs), *torch.autograd.grad(batch.loss(*inputs), inputs)]
-    for one, other in zip(found, expected, strict=True):
+    loss = batch.loss(*inputs, reduction="sum")
+    found = [loss, *torch.autograd.grad(loss, inputs)]
+    few = [slice(k, k + 4) for k in range(0, 24, 4)]  # too few sequences for two pieces
+    alone = sum(batch.loss(*inputs, rows=rows, reduction="sum") for rows in few)
+    for one, other in zip(found, [alone, *torch.autograd.grad(alone, inputs)], strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-13)
 
 
@@ -372,7 +383,7 @@ def test_samples_follow_the_marginals():
     assert first == batch.crf.sample(batch.scores, 3)
 
 
-def test_evidence_stays():
+def test_evidence_is_kept():
     batch = Batch(31, ("segmental", "unit"))
     for found in (
         batch.crf.decode(batch.scores, mask=batch.mask, evidence=batch.labels),

@@ -146,7 +146,7 @@ WRONG = {
     "no labels": (lambda: loss(labels={}), "labels is an empty dict; expected tensors by level"),
     "broken rule": (
         lambda: loss(labels=changed(phrase=torch.tensor([[0] * 3, [0, 1, 1]]))),
-        "labels[1]: tag 'D' at 1 is no child of phrase 'VP'",
+        "labels[1]: tag 'D' at 1 is not a child of phrase 'VP'",
     ),
     "unknown name": (lambda: loss(labels=[{"tag": ["D", "N", "X"]}] * 2), "unknown state of level 'tag': 'X'"),
     "length of labels": (
@@ -177,7 +177,7 @@ WRONG = {
     "too long": (too_long, "labels[0]: level 'p' has a segment of 3 steps from 0, but duration ends at 2"),
     "evidence": (
         lambda: crf().decode(SCORES[:1], evidence=[{"phrase": ["VP", "?", "?"], "tag": ["D", "?", "?"]}]),
-        "evidence[0]: tag 'D' at 0 is no child of phrase 'VP'",
+        "evidence[0]: tag 'D' at 0 is not a child of phrase 'VP'",
     ),
     "state dict": (
         other_state,

@@ -1,4 +1,4 @@
-"""Models from files, of whichever room they are."""
+"""Load a model file of any family, or of a stacked model."""
 
 from __future__ import annotations
 

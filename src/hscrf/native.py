@@ -39,7 +39,7 @@ def load_core() -> tuple[ModuleType | None, str]:
 
 
 core, why_not = load_core()
-if core is None and os.environ.get("HSCRF_ENGINE") != "reference":  # that is no surprise
+if core is None and os.environ.get("HSCRF_ENGINE") != "reference":  # whoever chose the reference knows it
     warnings.warn(
         f"hscrf runs without its compiled core, far slower: {why_not}. Install a C++ compiler (GCC or Clang), then "
         "install hscrf again; in a checkout, run: make core",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
+from threading import Event, Thread
 from typing import Any, TextIO
 
 AFTER, EVERY = 1.0, 0.2  # seconds before progress is shown, and between two checks of the clock
@@ -28,13 +28,13 @@ class Waiting:
         self.plain = plain
         self.count = 0
         self.begin = time.monotonic()
-        self.over = threading.Event()
-        self.thread: threading.Thread | None = None
+        self.over = Event()
+        self.thread: Thread | None = None
         self.width = 0
 
     def __enter__(self) -> Waiting:
         if self.plain or is_live(self.stream):
-            self.thread = threading.Thread(target=self._tick, daemon=True)
+            self.thread = Thread(target=self._tick, daemon=True)
             self.thread.start()
         return self
 

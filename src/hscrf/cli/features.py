@@ -121,7 +121,8 @@ def wanted_features(
 ) -> list[Specification]:
     """The specifications for the options; given durations replace those implied by limits."""
     from hscrf.cli.recipe import with_pairs
-    from hscrf.features.specifications import Duration, default_specifications
+    from hscrf.estimator.specified import default_specifications
+    from hscrf.features.specifications import Duration
 
     usual = default_specifications(topology)
     kept = [spec for spec in usual if not (isinstance(spec, Duration) and spec.level in args.durations)]

@@ -18,8 +18,8 @@ from hscrf.cli.shards import (
     check_shards,
     cluster_of,
     expanded_names,
+    print_skipped,
     recipe_in,
-    say_skipped,
     shards_of,
 )
 from hscrf.cli.shell import UserError, amount, counted, note, save_trained, source_of, typed, whole
@@ -153,9 +153,9 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
     model = large_model(args, recipe, **training_of(args))
     note(f"{several(len(paths), 'file')}; packing what is not packed in {args.shards}")
     with cluster_of(args.dask) as client:
-        say_packed(shards.on_cluster(client).packed_for(model), recipe, paths[0])
+        print_packed(shards.on_cluster(client).packed_for(model), recipe, paths[0])
         model.fit(shards, development=dev, patience=args.patience, checkpoint=args.checkpoint, client=client)
-    say_skipped(shards)
+    print_skipped(shards)
     scheme: Any = model.scheme_  # by level
     written = replace(recipe, levels=model.topology_.levels[1:], scheme=dict(scheme))
     return finish(args, model, lambda: save_model(args.model, model, written))
@@ -164,7 +164,7 @@ def fit_shards(args: argparse.Namespace, paths: list[str]) -> int:
 def large_model(args: argparse.Namespace, recipe: Recipe, **training: Any) -> HSCRF:
     """An estimator that learns its topology as it packs."""
     from hscrf.cli.recipe import with_pairs
-    from hscrf.features.specifications import default_specifications
+    from hscrf.estimator.specified import default_specifications
     from hscrf.topology import Topology
 
     if "none" in args.durations.values():
@@ -183,8 +183,7 @@ def large_model(args: argparse.Namespace, recipe: Recipe, **training: Any) -> HS
 def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     """Train from files in memory."""
     from hscrf.cli.recipe import learn_labels, save_model
-    from hscrf.cli.stray import say_stray
-    from hscrf.engine.cost import estimate
+    from hscrf.cli.stray import print_stray_tags
     from hscrf.estimator.checks import count_states, warn_of_typos
     from hscrf.labels.schemes import unread_lines
 
@@ -192,45 +191,42 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
     documents = read_training(recipe, paths, args.template)
     recipe = recipe.resolved(documents, args.template)
     dev = list(recipe.read(args.dev)) if args.dev else []
-    say_stray([*documents, *dev], recipe.scheme)
+    print_stray_tags([*documents, *dev], recipe.scheme)
     for line in unread_lines([document.labels for document in documents], recipe.scheme, "--scheme plain"):
         note(f"hscrf: {line}")
-    durations = durations_of(args)
-    given = given_topology(args)
-    topology, labels, unsure = learn_labels(
-        [*documents, *dev],
-        recipe.scheme,
-        durations,
-        args.max_duration,
-        args.children,
-        given,
-        may_open=not args.closed_durations,
-    )
+    durations, given, count = durations_of(args), given_topology(args), len(documents)
+    rules = (recipe.scheme, durations, args.max_duration, args.children, given)
+    topology, labels, unsure = learn_labels([*documents, *dev], *rules, may_open=not args.closed_durations)
     if given is None:
-        warn_of_typos(topology, count_states(topology, labels[: len(documents)]))
+        warn_of_typos(topology, count_states(topology, labels[:count]))
     model = make_model(args, topology, wanted_features(args, topology, durations, recipe.template), **training_of(args))
-    lengths = list(map(len, documents))
-    say_data(lengths, topology, documents, recipe)
+    print_data(list(map(len, documents)), topology, documents, recipe)
     if unsure:
         note(describe_unsure(unsure))
-    foreseen = estimate(topology, lengths)
-    line = foreseen.warning(learning=True, jobs=args.jobs, option="--max-duration {level}=STEPS")
-    if line and args.progress != "live":  # the model reports it there
-        note(line)
-    if args.progress != "none":
-        note("making features")
-    known = labels[len(documents) :]
+    print_cost(args, topology, documents)
     try:
         model.fit(
             [recipe.observe(document) for document in documents],
-            labels[: len(documents)],
-            development=([list(recipe.observe(document)) for document in dev], known) if dev else None,
+            labels[:count],
+            development=([list(recipe.observe(document)) for document in dev], labels[count:]) if dev else None,
             patience=args.patience,
             checkpoint=args.checkpoint,
         )
     except ObservationError as error:
         raise documents[error.sequence or 0].error_of(error) from None
     return finish(args, model, lambda: save_model(args.model, model, recipe))
+
+
+def print_cost(args: argparse.Namespace, topology: Topology, documents: Sequence[Document]) -> None:
+    """Warn of expensive training, and say what is done next."""
+    from hscrf.engine.cost import estimate
+
+    foreseen = estimate(topology, list(map(len, documents)))
+    line = foreseen.warning(learning=True, jobs=args.jobs, option="--max-duration {level}=STEPS")
+    if line and args.progress != "live":  # the model reports it there
+        note(line)
+    if args.progress != "none":
+        note("making features")
 
 
 def read_training(recipe: Recipe, paths: Sequence[str], template: str | None) -> list[Document]:
@@ -322,7 +318,7 @@ def solver_from_options(args: argparse.Namespace) -> str | Solver:
     return SOLVERS[args.solver](**{option: args.max_iter})
 
 
-def say_packed(packed: Packed, recipe: Recipe, path: str) -> None:
+def print_packed(packed: Packed, recipe: Recipe, path: str) -> None:
     """Describe the shards, and warn of doubts about the first sequences."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # problems of lines were reported during packing
@@ -330,10 +326,10 @@ def say_packed(packed: Packed, recipe: Recipe, path: str) -> None:
         first = list(islice((document for document in documents if document.labels is not None), SEEN))
     assert packed.frame.topology is not None
     missing = packed.frame.encoder.missing_shares()
-    say_data(packed.lengths.tolist(), packed.frame.topology, first, recipe, missing)
+    print_data(packed.lengths.tolist(), packed.frame.topology, first, recipe, missing)
 
 
-def say_data(
+def print_data(
     lengths: Sequence[int],
     topology: Topology,
     documents: Sequence[Document],

@@ -56,7 +56,7 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
     """Train a tagger from files in memory."""
     from hscrf.cli.fit import describe_levels, durations_of, fillers_of
     from hscrf.cli.recipe import learn_labels
-    from hscrf.cli.stray import say_stray
+    from hscrf.cli.stray import print_stray_tags
 
     for option, usual in LINEAR.items():
         if getattr(args, option, usual) != usual:
@@ -72,7 +72,7 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
     documents = list(counted(chain.from_iterable(recipe.read(source_of(path)) for path in paths), "reading"))
     recipe = ColumnRecipe.of(recipe.resolved(documents, "none"))
     dev = list(recipe.read(args.dev)) if args.dev else []
-    say_stray([*documents, *dev], recipe.scheme)
+    print_stray_tags([*documents, *dev], recipe.scheme)
     topology, labels, _ = learn_labels(
         [*documents, *dev], recipe.scheme, durations_of(args), args.max_duration, args.children, given_topology(args)
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from hscrf.cli.features import add_frame
-from hscrf.cli.fit import files_of_fit, large_model, say_packed
+from hscrf.cli.fit import files_of_fit, large_model, print_packed
 from hscrf.cli.options import FILES, Parser, add_layout, recipe_of
-from hscrf.cli.shards import add_shards, cluster_of, recipe_in, say_skipped, shards_of
+from hscrf.cli.shards import add_shards, cluster_of, print_skipped, recipe_in, shards_of
 from hscrf.cli.shell import note, whole
 from hscrf.errors import several
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     recipe = recipe_in(shards)
     model = large_model(args, recipe, verbose=1, n_jobs=args.jobs)
     with cluster_of(args.dask) as client:
-        say_packed(shards.on_cluster(client).packed_for(model), recipe, paths[0])
-    say_skipped(shards)
+        print_packed(shards.on_cluster(client).packed_for(model), recipe, paths[0])
+    print_skipped(shards)
     note(f"{args.shards}: {several(len(paths), 'file')} packed")
     return 0

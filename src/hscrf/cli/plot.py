@@ -194,7 +194,7 @@ def plot_document(args: argparse.Namespace, model: Labeller, recipe: Recipe, doc
     X = [recipe.observe(document)]
     unknown = UnknownLabels(model.topology_, recipe.scheme, args.strict)
     labels = document_labels(unknown.cleared(document), model, recipe) if document.labels else None
-    unknown.say()
+    unknown.print_summary()
     evidence = labels if labels is not None and not labels.is_complete else None
     given = None if evidence is None else [evidence]
     found, posterior = model.predict(X, evidence=given)[0], model.predict_marginals(X, evidence=given)[0]

@@ -17,7 +17,7 @@ from hscrf.cli.options import (
     add_strict,
     open_model,
 )
-from hscrf.cli.shards import SEEN, add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
+from hscrf.cli.shards import SEEN, add_shards, check_shards, cluster_of, expanded_names, open_shards, print_skipped
 from hscrf.cli.shell import UserError, counted, note, number_above, source_of, target_of, whole
 
 HELP = f"""\
@@ -96,12 +96,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hscrf.cli.exporting import export_of
-    from hscrf.cli.prediction import Prediction, document_batches
-    from hscrf.cli.stray import StrayTags
     from hscrf.cli.streaming import run_stream
-    from hscrf.cli.writing import Output
-    from hscrf.io.doubts import whole_line_doubt
 
     if args.lag is not None and not args.stream:
         raise UserError("--lag is for --stream: labels are delayed by this number of steps")
@@ -115,6 +110,17 @@ def run(args: argparse.Namespace) -> int:
     if len(args.data) > 1:
         raise UserError("expected one file to label; several need --shards FOLDER, and -o for a folder")
     args.data = args.data[0]
+    return predict_file(args)
+
+
+def predict_file(args: argparse.Namespace) -> int:
+    """Label a file, or standard input, whose documents are read batch by batch."""
+    from hscrf.cli.exporting import export_of
+    from hscrf.cli.prediction import Prediction, document_batches
+    from hscrf.cli.stray import StrayTags
+    from hscrf.cli.writing import Output
+    from hscrf.io.doubts import whole_line_doubt
+
     model, recipe = open_model(args, args.data, only_predicts=True)
     model.n_jobs = args.jobs
     read = recipe.read(source_of(args.data), unlabelled=not args.evaluate)
@@ -132,8 +138,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         with target_of(args.output) as target:
             output.write(target, results)
-    stray.say()
-    prediction.unknown.say()
+    stray.print_summary()
+    prediction.unknown.print_summary()
     if doubt := whole_line_doubt(first, recipe):
         note(f"hscrf: {doubt}")
     if args.evaluate:
@@ -174,6 +180,6 @@ def predict_shards(args: argparse.Namespace) -> int:
     model, shards = open_shards(args, paths, unlabelled=True)
     with cluster_of(args.dask) as client:
         found = model.predict(shards, folder=args.output, client=client)
-    say_skipped(shards)
+    print_skipped(shards)
     note(f"{args.output}: {len(found)} files")
     return 0

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import FILES, Parser, add_layout, column_places, open_model, recipe_of
-from hscrf.cli.shards import add_shards, check_shards, cluster_of, expanded_names, open_shards, say_skipped
+from hscrf.cli.shards import add_shards, check_shards, cluster_of, expanded_names, open_shards, print_skipped
 from hscrf.cli.shell import UserError, pairs_in, reread, source_of, whole
 from hscrf.errors import DataFileError
 from hscrf.files.replacing import replaced
@@ -87,7 +87,7 @@ def score_shards(args: argparse.Namespace) -> int:
     model, shards = open_shards(args, expanded_names(args.files), unlabelled=False)
     with cluster_of(args.dask) as client:
         numbers, sequences = Labelling(shards.on_cluster(client), model).report(args.tolerance)
-    say_skipped(shards)
+    print_skipped(shards)
     if args.json:
         write_json(args.json, numbers)
     if args.json != "-":
@@ -99,7 +99,7 @@ def score_files(args: argparse.Namespace) -> int:
     """Compare the labels of one file or of two."""
     from hscrf import metrics
     from hscrf.cli.comparison import compare
-    from hscrf.cli.stray import say_stray
+    from hscrf.cli.stray import print_stray_tags
     from hscrf.metrics.reports import report_text
 
     if args.model and (args.levels or args.columns):
@@ -109,7 +109,7 @@ def score_files(args: argparse.Namespace) -> int:
     places = None if args.predicted is None else predicted_places(args.predicted, recipe)
     source = reread(args.data) if places is not None and args.other is None else source_of(args.data)
     pair = compare(recipe, source, None if args.other is None else source_of(args.other), places, lasting)
-    say_stray(pair.truth, pair.scheme)
+    print_stray_tags(pair.truth, pair.scheme)
     try:
         labels = pair.labels()
     except DataFileError as error:

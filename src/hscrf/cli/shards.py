@@ -93,7 +93,7 @@ def open_shards(args: argparse.Namespace, paths: list[str], unlabelled: bool) ->
     return model, shards_of(args, replace(recipe, features=recipe.features or ()), paths, unlabelled)
 
 
-def say_skipped(shards: Shards) -> None:
+def print_skipped(shards: Shards) -> None:
     """Print the number of sequences left out, and the problem of the first."""
     if shards.skipped:
         note(f"{shards.skipped} bad sequences were left out; the first: {shards.problems[0]}")

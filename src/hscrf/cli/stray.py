@@ -25,7 +25,7 @@ class OddLabels:
     def __str__(self) -> str:
         return self.first if self.count < 2 else f"{self.first} ({self.count} such labels)"
 
-    def say(self) -> None:
+    def print_summary(self) -> None:
         """Print one line, if any labels were counted."""
         if self.count:
             note(f"hscrf: {self}")
@@ -53,12 +53,12 @@ class StrayTags(OddLabels):
             yield document
 
 
-def say_stray(documents: Iterable[Document], scheme: Mapping[str, str]) -> None:
+def print_stray_tags(documents: Iterable[Document], scheme: Mapping[str, str]) -> None:
     """Print one line if some labels of the documents do not continue their segments."""
     stray = StrayTags(scheme)
     for _ in stray.watched(documents):
         pass
-    stray.say()
+    stray.print_summary()
 
 
 class UnknownLabels(OddLabels):

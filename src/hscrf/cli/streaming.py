@@ -104,7 +104,7 @@ class LineStream:
                 yield from self._end()
                 yield ""
         yield from self._end()
-        comments.say("<stdin>")
+        comments.warn("<stdin>")
 
     def _look_at(self, line: str) -> None:
         """Detect the separator of a table, and whether the first line names the columns."""

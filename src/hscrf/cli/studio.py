@@ -7,11 +7,11 @@ import os
 import tempfile
 import webbrowser
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hscrf.cli.options import FILES, Parser, add_layout, add_strict, open_model, recipe_of
 from hscrf.cli.shell import UserError, note, number_above, source_of, whole
+from hscrf.cli.studio_labels import EXPORTS, run_export, run_import
 
 if TYPE_CHECKING:
     from hscrf.io.documents import Document
@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     from hscrf.studio.data.project import Project
     from hscrf.studio.server.studio import Studio
 
-EXPORTS = {
-    ".jsonl": "jsonl",
-    ".csv": "csv",
-    ".tsv": "columns",
-    ".txt": "columns",
-    ".conll": "columns",
-    ".json": "label-studio",
-    ".xml": "label-config",
-    ".segments.csv": "segments",
-    ".boris": "boris",
-    ".textgrid.zip": "textgrid",
-    ".zip": "elan",
-    ".hscrf": "model",
-}
 HELP = f"""\
 Label sequences in a browser: fix a label, and the model predicts the others again.
 
@@ -198,11 +184,11 @@ def serve(args: argparse.Namespace, projects: list[tuple[Project, str]]) -> int:
             except BaseException:
                 studio.close()
                 raise
-            servers[-1].tell = partial(tell, project.name)
-            servers[-1].tell_of = partial(tell_of, project.name)
-            tell(project.name, servers[-1].url)
+            servers[-1].on_new_address = partial(print_address, project.name)
+            servers[-1].on_new_address_of = partial(print_address_of, project.name)
+            print_address(project.name, servers[-1].url)
             for name in args.annotator:
-                tell_of(project.name, name, servers[-1].invite(name))
+                print_address_of(project.name, name, servers[-1].invite(name))
             note(f"work is kept in {database}; stop with Ctrl-C")
         for server in servers[1:]:
             server.start()
@@ -224,12 +210,12 @@ def train_first(studio: Studio) -> None:
         studio.trainer.wait()
 
 
-def tell(name: str, url: str) -> None:
+def print_address(name: str, url: str) -> None:
     """Print the address of a project, which admits one browser."""
     print(f"{name}: {url}", flush=True)
 
 
-def tell_of(project: str, name: str, url: str) -> None:
+def print_address_of(project: str, name: str, url: str) -> None:
     """Print the address of another person."""
     print(f"{project}, for {name}: {url}", flush=True)
 
@@ -314,9 +300,9 @@ def project_without_model(args: argparse.Namespace, database: str) -> Project:
     """The sequences of a file without a model: labels come from --labels, or from the file itself."""
     from hscrf.cli.recipe import learn_labels, save_model, with_pairs
     from hscrf.cli.studio_items import items_from
-    from hscrf.cli.studio_text import say_columns
+    from hscrf.cli.studio_text import print_columns
     from hscrf.estimator.hscrf import HSCRF
-    from hscrf.features.specifications import default_specifications
+    from hscrf.estimator.specified import default_specifications
     from hscrf.io.labelfile import read_label_file
     from hscrf.studio.data.project import Project
 
@@ -327,7 +313,7 @@ def project_without_model(args: argparse.Namespace, database: str) -> Project:
     if topology is not None and recipe.levels != topology.levels[1:]:
         raise UserError(f"--levels are {', '.join(recipe.levels)}, but {args.labels} has {topology.levels[1:]}")
     documents = list(recipe.read(source_of(args.data), unlabelled=topology is not None))
-    say_columns(args.data, recipe, documents)
+    print_columns(args.data, recipe, documents)
     recipe = recipe.resolved(documents, args.template)
     if topology is None:
         topology, _, _ = learn_labels(documents, recipe.scheme)
@@ -350,100 +336,3 @@ def columns_of(recipe: Recipe, documents: list[Document]) -> tuple[str, ...]:
     if recipe.format == "jsonl":
         return tuple(documents[0].columns)
     return tuple(recipe.features or ()) if recipe.format in ("columns", "table") else ()
-
-
-# -- export
-
-
-def run_export(args: argparse.Namespace) -> int:
-    """Write the labels of a database, or its newest model; a studio may be working on it."""
-    from hscrf.files.replacing import replacing
-    from hscrf.studio.exchange.formats import export, has_numbers
-    from hscrf.studio.server.studio import Studio
-
-    if len(args.data) != 2 or not args.output:
-        raise UserError("expected: hscrf studio export DATABASE -o FILE")
-    form = args.to or export_format(args.output)
-    if form is None:
-        raise UserError(f"the ending of {args.output!r} names no format: expected {', '.join(EXPORTS)}, or give --to")
-    studio = Studio(stored_project(args.data[1], args.model, predict=form != "model"), args.data[1], reading=True)
-    try:
-        if form == "columns" and not args.output.lower().endswith(".tsv") and has_numbers(studio):
-            raise UserError(
-                f"{args.output}: column files hold words, but these are numbers: write .csv, .tsv or .jsonl"
-            )
-        found = export(studio, form, args.accepted_only)
-    finally:
-        studio.close()
-    with replacing(args.output) as file:
-        file.write(found.content)
-    done = sum(tracked.state.status == "done" for tracked in studio.workspace.sequences.values())
-    note(f"{args.output}: {form}, {done} of {len(studio.workspace.sequences)} sequences accepted whole")
-    return 0
-
-
-def export_format(path: str) -> str | None:
-    """The format of the longest ending that a file's name has."""
-    found = [ending for ending in EXPORTS if path.lower().endswith(ending)]
-    return EXPORTS[max(found, key=len)] if found else None
-
-
-def run_import(args: argparse.Namespace) -> int:
-    """Import labels from files of other programs into a database."""
-    from hscrf.studio.data.problems import Invalid
-    from hscrf.studio.exchange.formats import take_file
-    from hscrf.studio.server.studio import Studio
-
-    if len(args.data) < 3:
-        raise UserError("expected: hscrf studio import DATABASE FILE [FILE ...]")
-    database = args.data[1]
-    if not os.path.exists(database):
-        raise UserError(f"{database}: there is no such database")
-    studio = Studio(stored_project(database, None, predict=False), database)
-    refused = 0
-    try:
-        for path in args.data[2:]:
-            try:
-                found = take_file(studio, os.path.basename(path), Path(path).read_bytes())
-            except Invalid as error:
-                raise UserError(str(error)) from None
-            refused += len(found["refused"])
-            for entry in found["refused"]:
-                note(f"{path}: {entry['name'] and entry['name'] + ': '}{entry['message']}")
-            note(f"{path}: {import_words(found)}")
-    finally:
-        studio.close()
-    return 1 if refused else 0
-
-
-def import_words(found: dict[str, Any]) -> str:
-    """The result of an import as text."""
-    words = f"{found['labels']} labels in {found['sequences']} sequences, {len(found['refused'])} refused"
-    if found["moved"]:
-        words += f"; {found['moved']} borders were moved to the nearest step"
-    if found["left_out"]:
-        words += f"; tiers without a level were left out: {', '.join(found['left_out'])}"
-    return words
-
-
-def stored_project(database: str, model_path: str | None, predict: bool) -> Project:
-    """The sequences of a database, and a model if its file says how sequences are read."""
-    import json
-
-    from hscrf.cli.recipe import load_model
-    from hscrf.io.documents import Document
-    from hscrf.studio.data.database import Database
-    from hscrf.studio.data.project import Project
-    from hscrf.studio.data.sequences import InputSequence
-    from hscrf.topology import Topology
-
-    with Database(database, reading=True) as opened:
-        topology = Topology.from_dict(opened.setting("topology"))
-        rows = [(row.name, json.loads(opened.observations(row.id))) for row in opened.sequences()]
-        files = [Path(opened.path + ".models") / entry["path"] for entry in opened.models()]
-    path = model_path or next((str(file) for file in reversed(files) if file.is_file()), None)
-    model, recipe = load_model(path) if path and predict else (None, None)
-    if recipe is None:
-        return Project([], topology)
-    items = [InputSequence(name, tokens, recipe.observe(Document(tokens))) for name, tokens in rows]
-    return Project(items, topology, model=model)

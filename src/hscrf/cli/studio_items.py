@@ -25,5 +25,5 @@ def items_from(
         times = seconds_in(column) if column is not None and len(column) == len(tokens) else None
         text, offsets = located(tokens, document.extra) or (None, None)
         found.append(InputSequence(document.name, tokens, recipe.observe(document), labels, times, text, offsets))
-    unknown.say()
+    unknown.print_summary()
     return uniquely_named(found)

@@ -47,7 +47,7 @@ def _has_columns(path: str) -> bool:
     return len(widths) > 1 and len(set(widths)) == 1
 
 
-def say_columns(path: str, recipe: Recipe, documents: Sequence[Document]) -> None:
+def print_columns(path: str, recipe: Recipe, documents: Sequence[Document]) -> None:
     """Print that a file without labels, which might be plain text, was read as columns."""
     if recipe.format == "columns" and documents[0].labels is None:
         columns = several(len(documents[0].columns), "column")
@@ -86,16 +86,9 @@ def text_project(args: argparse.Namespace, database: str) -> Project:
         topology = read_label_file(args.labels).topology
         args.levels = args.levels or ",".join(topology.levels[1:])
         recipe = recipe_of(args)
-    many = len(paths) > 1 or os.path.isdir(args.data)
-    documents = list(read_text(paths if many else args.data, recipe.tokens, recipe.by))
+    documents = read_documents(paths, recipe)
     if model is None:
         recipe = recipe.resolved(documents[:1], args.template)
-    by = recipe.by or ("file" if many else "line")
-    count, steps = several(len(documents), "document"), sum(map(len, documents))
-    note(
-        f"{', '.join(paths[:3])}{', ...' * (len(paths) > 3)}: plain text, {count} (one document per {by}), "
-        f"{steps} tokens ({recipe.tokens}); the tokens can be changed in Settings; other formats: --format"
-    )
     names = numbered(document.name for document in documents)
     rows = [(name, document.extra["text"]) for name, document in zip(names, documents, strict=True)]
     texts = Texts(rows, recipe.observe, recipe.tokens)
@@ -113,6 +106,19 @@ def text_project(args: argparse.Namespace, database: str) -> Project:
         save=save,
         texts=texts,
     )
+
+
+def read_documents(paths: Sequence[str], recipe: Recipe) -> list[Document]:
+    """The documents of some paths; prints what was read."""
+    many = len(paths) > 1 or os.path.isdir(paths[0])
+    documents = list(read_text(paths if many else paths[0], recipe.tokens, recipe.by))
+    by = recipe.by or ("file" if many else "line")
+    count, steps = several(len(documents), "document"), sum(map(len, documents))
+    note(
+        f"{', '.join(paths[:3])}{', ...' * (len(paths) > 3)}: plain text, {count} (one document per {by}), "
+        f"{steps} tokens ({recipe.tokens}); the tokens can be changed in Settings; other formats: --format"
+    )
+    return documents
 
 
 def tokens_in(database: str, asked: str | None) -> str | None:

@@ -170,7 +170,8 @@ def fetch_ecg(split: str = "train", *, folder: Folder = None) -> Dataset:
     """Get the electrocardiograms of LUDB: twelve leads in steps of 20 ms, labelled beat > wave.
 
     The originals are 600 files of PhysioNet, 25 MB, each checked by the list of SHA-256 that PhysioNet keeps with the
-    database. Labels are the annotations of lead ii.
+    database. Labels are the annotations of lead ii. They are ``?`` before the first and after the last annotated wave:
+    scores of segments need records cut to what is annotated.
 
     Parameters
     ----------

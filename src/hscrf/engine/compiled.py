@@ -36,8 +36,10 @@ class Compiled:
 
     has_tails = True  # for topologies for which :func:`hscrf.engine.lengthened.has_recursion` is true
 
-    def __init__(self, topology: Topology, offsets: Ints, evidence: Evidence | None = None) -> None:
-        self.topology = topology
+    def __init__(
+        self, topology: Topology, offsets: Ints, evidence: Evidence | None = None, fewest: int = FEWEST
+    ) -> None:
+        self.topology, self.fewest = topology, fewest
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.evidence = evidence
         self._cut: Stretches | None = None
@@ -68,7 +70,7 @@ class Compiled:
     @property
     def cut(self) -> Stretches | None:
         """The sequences, cut where their upper levels are known; None if there are too few."""
-        if self.evidence is None or self.offsets.size <= FEWEST:
+        if self.evidence is None or self.offsets.size <= self.fewest:
             return None
         if self._cut is None:
             self._cut = Stretches(self.topology, self.offsets, self.evidence, Compiled)

@@ -62,7 +62,7 @@ class Cost:
         seconds = self.seconds(learning, jobs)
         if seconds < LONG and self.memory < MUCH:
             return ""
-        line = f"about {spoken(seconds)} for {each} and {self.memory / 1e9:.1f} GB of memory"
+        line = f"about {time_in_words(seconds)} for {each} and {self.memory / 1e9:.1f} GB of memory"
         if self.level is None:
             return line
         told = f"level {self.level!r} has segments of up to {several(self.longest, 'step')}"
@@ -129,10 +129,10 @@ def _layer_size(topology: Topology, top: int, end: int) -> tuple[float, float]:
     return float(paths.sum()), squares
 
 
-def spoken(seconds: float) -> str:
+def time_in_words(seconds: float) -> str:
     """A span of time in words.
 
-    >>> spoken(0.4), spoken(40), spoken(400), spoken(40_000)
+    >>> time_in_words(0.4), time_in_words(40), time_in_words(400), time_in_words(40_000)
     ('1 s', '40 s', '7 minutes', '11 hours')
     """
     if seconds < 120:
@@ -174,11 +174,11 @@ def reporting_logarithms(model: object) -> Iterator[None]:
                 said.append(True)
                 print(f"some sequences run in logarithms, which are slower: {REASON}", file=sys.stderr, flush=True)
 
-    COUNTER.tell(tell)
+    COUNTER.on_logarithms(tell)
     try:
         yield
     finally:
-        COUNTER.tell(None)
+        COUNTER.on_logarithms(None)
         found = COUNTER.total.since(before)
         if found.in_logarithms:
             share = f"{found.in_logarithms:,} of {found.sequences:,} evaluations"

@@ -111,7 +111,7 @@ class KBest:
             ways.picks.append((c, ranks))
 
     def _push_neighbours(self, item: PathEvent) -> Generator[tuple[PathEvent, int], None, None]:
-        """After the last way found comes the next candidate, or what differs in the rank of one item behind it."""
+        """Push what may follow the last way found: the next candidate, or the same with the next rank of one item."""
         ways = self.ways[item]
         c, ranks = ways.picks[-1]
         if not any(ranks):

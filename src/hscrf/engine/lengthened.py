@@ -65,7 +65,7 @@ class Lengthened:
     """The engine of a topology with open durations, by an engine of the same topology without them.
 
     The methods are those of :class:`hscrf.engine.Batch`. ``core`` has a recursion for the tail of some topologies
-    (:func:`has_recursion`), at a cost that grows with L; tables of all segments are written out all the same.
+    (:func:`has_recursion`), at a cost that grows with L. Posteriors of all segments need the tables even so.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class Counter:
         self.total = Tally()
         self._told: Callable[[], None] | None = None
 
-    def tell(self, told: Callable[[], None] | None) -> None:
+    def on_logarithms(self, told: Callable[[], None] | None) -> None:
         """Call ``told`` after each evaluation that needed logarithms; None ends this."""
         self._told = told
 

@@ -16,7 +16,7 @@ Answer = Callable[[Posterior, int], Any]  # from a posterior and the number of i
 
 
 class PosteriorAnswers:
-    """Marginals, potentials, entropies and samples of sequences; classes below it have ``ask_posteriors``."""
+    """Marginals, potentials, entropies and samples of sequences; subclasses define ``ask_posteriors``."""
 
     def ask_posteriors(self, X: Any, evidence: Any, answer: Answer) -> list[Any]:
         """Return an answer about the posterior of each sequence; posteriors are made in chunks and not kept.

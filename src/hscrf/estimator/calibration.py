@@ -24,7 +24,7 @@ Self = TypeVar("Self", bound="Calibrated")
 
 
 class Calibrated(PosteriorAnswers):
-    """The probabilities of a predictor, at the temperatures of its levels; classes below it predict."""
+    """The probabilities of a predictor, at the temperatures of its levels; subclasses predict."""
 
     temperature_: Mapping[str, Temperature] = MappingProxyType({})  # by level; empty before ``calibrate``
 
@@ -58,7 +58,7 @@ class Calibrated(PosteriorAnswers):
         return self.ask(X, evidence, lambda scored: scored.each(answer))
 
     def calibrate(self: Self, X: Any, Y: Any, *, lengths: Any = None) -> Self:
-        """Fit a temperature for each level, so that of the predictions with probability p a share p is right.
+        """Fit a temperature for each level, so that a share p of the predictions with probability p is right.
 
         A temperature changes only the probabilities of states in :meth:`predict_marginals` and of segments in
         :meth:`Labels.confidence`: p becomes proportional to p ** (1 / temperature). The joint distribution,
@@ -113,5 +113,5 @@ class Calibrated(PosteriorAnswers):
         return [tempered_labels(y, self.temperature_, m) for y, m in zip(found, marginals, strict=True)]
 
     def _hidden_states(self, d: int) -> tuple[int, NDArray[np.bool_]]:
-        """The level of the model that a predicted level d comes from, and which of its states are each state of d."""
+        """As :func:`hscrf.estimator.confidence.hidden_states`; models with other hidden levels override it."""
         return hidden_states(self.topology_, d)

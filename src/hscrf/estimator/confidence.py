@@ -23,7 +23,7 @@ HiddenStates = Callable[[int], tuple[int, NDArray[np.bool_]]]
 
 
 def hidden_states(topology: Topology, d: int) -> tuple[int, NDArray[np.bool_]]:
-    """The level of a model that a predicted level d comes from, and which of its states are each state of d."""
+    """The level of a model behind the predicted level d, and for each state of d a mask of that level's states."""
     own: Any = np.eye(topology.n_states[d], dtype=bool)
     return d, spread(topology, "token", d, own).astype(bool)
 
@@ -31,7 +31,8 @@ def hidden_states(topology: Topology, d: int) -> tuple[int, NDArray[np.bool_]]:
 def with_confidence(hidden: HiddenStates, scored: Scored | Posterior, labels: Sequence[Labels]) -> list[Labels]:
     """The labels of a chunk, with the posterior probabilities of their segments.
 
-    ``hidden`` gives, for a level of the labels, that level of the model and which of its states are each state.
+    ``hidden(d)`` returns the level of the model behind level d of the labels, and for each state of d a mask of that
+    level's states.
     """
     if not labels:
         return []
@@ -54,7 +55,7 @@ def with_confidence(hidden: HiddenStates, scored: Scored | Posterior, labels: Se
 
 
 def segment_queries(labels: Sequence[Labels], d: int, inner: int, masks: NDArray[np.bool_]) -> SegmentQueries:
-    """All segments of a level of some sequences; ``inner`` and ``masks`` are that level in the model."""
+    """All segments of level d of some sequences; ``inner`` and ``masks`` are what ``hidden(d)`` returned."""
     parts = [y.segment_arrays(d) for y in labels]
     start, stop, state = (np.concatenate(arrays).astype(np.int64) for arrays in zip(*parts, strict=True))
     sequence = np.repeat(np.arange(len(labels)), [part[0].size for part in parts])

@@ -117,7 +117,7 @@ def ties_of(objective: ShardedLoss, weights: Floats) -> Tied | None:
 
 
 def seeing_all(monitor: Monitor, whole: Callable[[Floats], Floats]) -> Monitor:
-    """A monitor of a run of fewer weights that evaluates and saves all of them."""
+    """A monitor for a run over tied weights; it evaluates and saves the full weights."""
     evaluate, checkpoint = monitor.evaluate, monitor.checkpoint
     return replace(
         monitor,

@@ -33,7 +33,7 @@ from hscrf.labels.schemes import schemes_in
 from hscrf.objective.likelihood import Likelihood
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
-from hscrf.objective.workers import Workers
+from hscrf.objective.workers import CUTS, Cuts, Workers
 from hscrf.observations.encoder import Numbers, ObservationEncoder
 from hscrf.observations.packed import Observations
 from hscrf.observations.readers import cut_apart
@@ -96,8 +96,8 @@ class Frame:
     finds which features occur with which states, see :class:`FeatureStatistics`.
 
     A part may be given to this frame or to another one, perhaps in another process. ``merge`` then adds what the other
-    frame learned from later parts. The result does not depend on the parts: it is that of one pass over all the data;
-    means and variances up to rounding.
+    frame learned from later parts. However the data are divided, the result is that of one pass over all of them; means
+    and variances agree up to rounding.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class FeatureStatistics(Protocol):
         """A block for each specification."""
 
     def sizes(self) -> dict[str, float]:
-        """The size of the segments of the levels whose penalties follow it."""
+        """The size of segments, by level: of levels whose penalties follow that size."""
 
 
 class NestedFeatures:
@@ -210,7 +210,7 @@ class NestedFeatures:
         return [spec.fit(self.occurrences) for spec in self.specifications]
 
     def sizes(self) -> dict[str, float]:
-        """The size of the segments of the levels whose penalties follow it."""
+        """The size of segments, by level: of levels whose penalties follow that size."""
         return self.segments.factors()
 
 
@@ -220,8 +220,8 @@ class NestedFeatures:
 class Lists:
     """Sequences X and their labels Y in memory."""
 
-    def __init__(self, X: Sequence[Any], Y: Any) -> None:
-        self.X, self.Y = X, Y
+    def __init__(self, X: Sequence[Any], Y: Any, cuts: Cuts = CUTS) -> None:
+        self.X, self.Y, self.cuts = X, Y, cuts
 
     def packed_for(self, model: Learner) -> PackedLists:
         """Learn the model's frame from the lists and pack them in it."""
@@ -230,20 +230,21 @@ class Lists:
         scheme = schemes_in(Y, model.scheme, model.topology)
         warn_of_tags(Y, scheme, model)
         frame = model.new_frame(scheme)
+        frame.encoder.shard = self.cuts.shard
         with waiting("packing", model.verbose):
             part = frame.update(self.X, Y)
         (part,) = frame.settle(max(packed_lengths(part.observations)), part)
         topology = part.labels[0].topology
         if model.topology is None and not isinstance(Y[0], Labels):
             warn_of_typos(topology, count_states(topology, part.labels))
-        return PackedLists(frame, part)
+        return PackedLists(frame, part, self.cuts)
 
 
 class PackedLists:
     """Lists in the final form of a model's frame: one part."""
 
-    def __init__(self, frame: Frame, part: Part) -> None:
-        self.frame, self.part = frame, part
+    def __init__(self, frame: Frame, part: Part, cuts: Cuts) -> None:
+        self.frame, self.part, self.cuts = frame, part, cuts
         self.lengths = np.diff(part.observations.offsets)
 
     def parts(self) -> Iterator[Part]:
@@ -257,7 +258,8 @@ class PackedLists:
 
     def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> Likelihood:
         """Return the loss over all sequences."""
-        return Likelihood(scorer, self.part.observations, self.part.labels, sample_weight, workers, costs)
+        observations, labels = self.part.observations, self.part.labels
+        return Likelihood(scorer, observations, labels, sample_weight, workers, costs, self.cuts)
 
 
 def data_of(X: Any, Y: Any, lengths: Any = None, client: Any = None) -> Store | Lists:

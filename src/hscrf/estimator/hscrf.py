@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,16 +27,8 @@ from hscrf.estimator.online import partial_fit
 from hscrf.estimator.parameters import SequenceEstimator
 from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.saving import fingerprint_of
+from hscrf.estimator.specified import Specified
 from hscrf.estimator.weights import named_weights
-from hscrf.features.specifications import (
-    CellSpecification,
-    Duration,
-    Score,
-    Specification,
-    default_specifications,
-    with_tails,
-    without_scores,
-)
 from hscrf.files.checkpoint import Checkpoint
 from hscrf.labels.columns import Scheme, schemes_of
 from hscrf.labels.induction import LabelStatistics
@@ -49,13 +40,12 @@ from hscrf.objective.workers import Workers
 from hscrf.observations.encoder import ObservationEncoder
 from hscrf.progress import waiting
 from hscrf.solvers.course import Solver
-from hscrf.solvers.penalties import TRANSITIONS, Search, Weighting, chosen
 from hscrf.topology import Topology
 
 Self = TypeVar("Self", bound="HSCRF")
 
 
-class HSCRF(SequenceEstimator, Predictor):
+class HSCRF(SequenceEstimator, Specified, Predictor):
     """Hierarchical semi-Markov conditional random field; the user guide explains the defaults.
 
     Parameters
@@ -167,9 +157,7 @@ class HSCRF(SequenceEstimator, Predictor):
         self.random_state = random_state
         self.verbose = verbose
 
-    factors_: dict[str, float]  # by level, and of transitions
     solver_of = staticmethod(solvers.solver_of)  # a family may have a rule of its own for a name
-    _plain_c2 = 0.1  # c2="auto" keeps this value unless another is significantly better
 
     def fit(
         self: Self,
@@ -204,7 +192,8 @@ class HSCRF(SequenceEstimator, Predictor):
         lengths : list of int, optional
             Steps of each sequence, if X and Y are tables of all sequences below each other.
         client, callback : Dask client, callable, optional
-            Workers that evaluate shards; a function of the entry of ``history_``, called in each iteration.
+            A client whose workers evaluate shards; a function that gets the new entry of ``history_`` in each
+            iteration.
 
         Returns
         -------
@@ -263,7 +252,7 @@ class HSCRF(SequenceEstimator, Predictor):
         check_durations(self.durations, self.max_duration, self.open_duration)
 
     def _learn(self, data: Store | Lists) -> tuple[Packed, Floats]:
-        """Learn the frame and the features from data: the data packed in that frame, and the weights to start from."""
+        """Learn the frame and the features; return the data packed in that frame, and the starting weights."""
         former = self._former_weights()
         packed: Packed = data.packed_for(self)
         frame = packed.frame
@@ -280,7 +269,7 @@ class HSCRF(SequenceEstimator, Predictor):
         return packed, weights
 
     def _former_weights(self) -> dict[Any, float] | None:
-        """The weights of the last fit by name, where this one starts from them."""
+        """The weights of the last fit by name if ``warm_start`` is set, else None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         return named_weights(self.weighted_blocks(), self.encoder_, self.topology_)
@@ -337,15 +326,6 @@ class HSCRF(SequenceEstimator, Predictor):
         closed = {spec.level for spec in bounded if spec.part not in ("duration", "tail")}
         return LabelStatistics(self.topology, scheme, limited, None, self.children, opened - closed)
 
-    def asked_features(self) -> list[Specification]:
-        """Return the specifications in ``features``, without the word "default"; part of the contract of models.
-
-        Returns
-        -------
-        list of specifications
-        """
-        return [spec for spec in self.features or () if not isinstance(spec, str)]
-
     def _narrowed(self, topology: Topology) -> Topology:
         """The learned or given topology with the rules of this class of models."""
         limits = self.max_duration
@@ -355,73 +335,9 @@ class HSCRF(SequenceEstimator, Predictor):
             topology = topology.limited(limits)
         return topology.opened([*(self.durations or ())]) if self.open_duration is True else topology
 
-    def specifications(self) -> Sequence[Specification]:
-        """Return the specifications of all weights: those in ``features``, default ones, and durations.
-
-        Returns
-        -------
-        list of specifications
-        """
-        wanted = ["default"] if self.features is None else self.features
-        added: list[Specification] = [Duration(level, kind) for level, kind in (self.durations or {}).items()]
-        mine = {self._identity(spec) for spec in [*wanted, *added] if not isinstance(spec, str)}
-        usual = list(self._default_features())
-        if any(isinstance(spec, Score) for spec in wanted):
-            usual = [without_scores(spec) for spec in usual]
-        found: list[Specification] = []
-        for spec in wanted:
-            if isinstance(spec, str):
-                found += [default for default in usual if self._identity(default) not in mine]
-            else:
-                found.append(spec)
-        return with_tails(found + added, self._shown_levels())
-
-    def _identity(self, spec: Specification) -> Hashable:
-        """A key that is equal for specifications of the same weights; penalties and kinds of durations do not count."""
-        level = self._shown_levels().level(spec.level)
-        return ("duration", level) if isinstance(spec, Duration) else replace(spec, level=str(level), penalty=1.0)
-
-    def _default_features(self) -> Sequence[Specification]:
-        return default_specifications(self.topology_)
-
     def _feature_statistics(self, encoder: ObservationEncoder) -> FeatureStatistics:
         """Collects which features occur with which states."""
         return NestedFeatures(self.specifications(), self.topology_, encoder, self.pairs, self.transitions)
-
-    def _penalties(self) -> tuple[solvers.Penalty, solvers.Penalty]:
-        """c1 and c2: numbers, or arrays where features or levels have different penalties."""
-        weighting = self._weighting()
-        return weighting.each(self.c1, {}), weighting.each(self.c2_, self.factors_)
-
-    def _weighting(self) -> Weighting:
-        """The groups of weights with a common penalty: features of each level, and transitions of all levels."""
-        specifications, levels = self.specifications(), self._shown_levels()
-        groups = [
-            TRANSITIONS if isinstance(spec, CellSpecification) else levels.levels[levels.level(spec.level)]
-            for spec in specifications
-        ]
-        return Weighting(groups, [block.size for block in self.blocks_], self._penalty_factors())
-
-    def _penalty_factors(self) -> list[float]:
-        """The factor of the penalty of each specification."""
-        levels = self._shown_levels()
-        known = levels, self.mean_lengths_, self.sizes_
-        return [float(spec.penalty_factor(*known)) for spec in self.specifications()]
-
-    def _choose_penalties(self, objective: ShardedLoss, weights: Floats, groups: Sequence[Any] | None = None) -> Floats:
-        """Set c2_ and factors_; with "auto" by a search, which also gives the starting weights."""
-        if not isinstance(self.c2, str):
-            self.c2_, self.factors_, self.penalties_, self.penalty_reason_ = self.c2, {}, [], ""
-            return weights
-        weighting, options = self._weighting(), (self.random_state, self.verbose, self._plain_c2, groups)
-        search = Search(objective, weighting, self.c1, weights, *options)
-        search.run()
-        if not search.path:
-            raise KeyboardInterrupt
-        self.penalties_ = search.path
-        self.c2_, self.factors_ = chosen(search.path)
-        self.penalty_reason_ = search.reason
-        return search.first_weights()
 
     def _monitor(
         self,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def partial_fit(model: HSCRF, X: Any, Y: Any, sample_weight: Any, lengths: Any) -> None:
     """One epoch over a chunk, from where the last one ended; the first chunk fixes states, features and scales.
 
-    The penalty c2 is that of all data so far: a chunk has a share of it, by its number of sequences.
+    The penalties c1 and c2 are those of all data so far. A chunk takes a share of them: its share of the sequences.
     """
     model._check_arguments()
     solver: Any = solvers.solver_of(model.solver)
@@ -41,7 +41,7 @@ def partial_fit(model: HSCRF, X: Any, Y: Any, sample_weight: Any, lengths: Any) 
         else:
             packed, weights = model._learn(data_of(X, Y))
             objective = model._loss(packed, sample_weight, workers)
-        weights = model._choose_penalties(objective, weights)  # those of c2, which is a number
+        weights = model._choose_penalties(objective, weights)  # only stores c2_: c2 is a number
         model.n_seen_ = getattr(model, "n_seen_", 0) + len(X)
         c1, c2 = (np.asarray(penalty) * (len(X) / model.n_seen_) for penalty in model._penalties())
         done = 0 if state is None else int(state["epoch"])
@@ -57,7 +57,7 @@ def partial_fit(model: HSCRF, X: Any, Y: Any, sample_weight: Any, lengths: Any) 
 
 
 def _unsaved(*_: Any) -> None:
-    """A checkpoint that is kept in memory only: the result holds it."""
+    """Save nothing: the result holds the state of the solver."""
 
 
 def _plain(penalty: Any) -> float | Floats:

@@ -1,4 +1,4 @@
-"""Arguments of estimators, among them those of their solver: scikit-learn's base class, and ``solver__max_iter``."""
+"""Arguments of estimators and of their solvers: scikit-learn's base class, and names such as ``solver__max_iter``."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ FEW = 256  # up to this number of packed steps, one thread evaluates one chunk, 
 
 
 class Predictor(Calibrated):
-    """A model that has been trained or loaded; classes below it add how it learns.
+    """A model that has been trained or loaded; subclasses add learning.
 
     It needs ``topology_``, ``encoder_`` (names and scales of observations), ``blocks_`` (which weight belongs to which
     potential) and ``coef_`` (the weights). Each method encodes and scores each sequence once, in chunks, on ``n_jobs``
@@ -83,7 +83,7 @@ class Predictor(Calibrated):
     penalty_reason_: str
 
     if TYPE_CHECKING:
-        get_params: Callable[..., dict[str, Any]]  # of scikit-learn's base class, which classes that learn have too
+        get_params: Callable[..., dict[str, Any]]  # of scikit-learn's base class, which learners inherit too
 
     _encoder_class: type[ObservationEncoder] = ObservationEncoder
     _feature_classes: tuple[type, ...] = SPECIFICATIONS
@@ -171,7 +171,7 @@ class Predictor(Calibrated):
         return Shown(labels.topology, labels.states, labels.topology.levels == self.topology_.levels)
 
     def log_likelihood(self, X: Any, Y: Any, *, lengths: Any = None) -> Floats:
-        """Return the log probability of the labels of each sequence; for partial labels, of all that agree with them.
+        """Return the log probability of the labels of each sequence; for partial labels, of all labellings that agree.
 
         Parameters
         ----------
@@ -209,8 +209,8 @@ class Predictor(Calibrated):
     def score(self, X: Any, Y: Any = None, *, lengths: Any = None, client: Any = None) -> float:
         """Return the share of time steps with the right state at every level at once; unknown steps are left out.
 
-        Labels that were not in training, a state or a child under its parent, are wrong, not an error. For other
-        measures see :func:`hscrf.metrics.scorer`.
+        A state, or a child under its parent, that did not occur in training counts as wrong; it is not an error. For
+        other measures see :func:`hscrf.metrics.scorer`.
 
         Parameters
         ----------

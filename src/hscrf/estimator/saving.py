@@ -59,7 +59,7 @@ def content_of(model: Predictor) -> tuple[dict[str, Any], dict[str, NDArray[Any]
 def restore_model(
     model: Predictor, header: Mapping[str, Any], arrays: Mapping[str, Any], functions: Mapping[str, Any]
 ) -> None:
-    """Let an empty model become the one that a file holds."""
+    """Set the attributes of an empty model from the content of a file."""
     model.topology_ = Topology.from_dict(header["topology"])
     model.topology = model.topology_ if header["topology_given"] else None
     model.encoder_ = model._encoder_class.restore(header["encoder"], arrays)

@@ -90,12 +90,12 @@ class FeatureCells:
 
     def update(self, observations: Observations, known: PackedLabels) -> None:
         x, events = of_names(observations), find_events(self.topology, known, self.key)
-        self.found = union(self.found, self._met(x, events))
+        self.found = union(self.found, self._observed_pairs(x, events))
         for cells, steps in self._open(known, events.open):
             features = distinct(x.indices[entries_of(x, steps)[0]]).astype(np.int64)
             features = features[self.chosen[features]]
             self.possible = union(self.possible, (features[:, None] * self.width + cells).ravel())
-        self.possible = self._lonely()
+        self.possible = self._unobserved_pairs()
 
     def _open(self, known: PackedLabels, steps: Ints) -> Iterator[tuple[Ints, Ints]]:
         """The cells that are possible at steps where an event is not known, and the steps that share them."""
@@ -108,13 +108,13 @@ class FeatureCells:
         for k, row in enumerate(np.unpackbits(sets, axis=1, count=self.width)):
             yield np.flatnonzero(row), steps[which.ravel() == k]
 
-    def _lonely(self) -> Ints:
+    def _unobserved_pairs(self) -> Ints:
         """The possible pairs of features without any observed pair."""
         seen = np.zeros(self.chosen.size, dtype=bool)
         seen[self.found // self.width] = True
         return self.possible[~seen[self.possible // self.width]]
 
-    def _met(self, x: Sparse, events: Events) -> Ints:
+    def _observed_pairs(self, x: Sparse, events: Events) -> Ints:
         """Feature * width + cell of the known events, in ascending order; only of chosen features."""
         size = self.chosen.size * self.width
         if size <= max(self.largest_table, x.indices.size):  # a table of all possible pairs

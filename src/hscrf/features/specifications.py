@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from typing import ClassVar
 
 import numpy as np
@@ -28,6 +28,8 @@ from hscrf.observations.encoder import ObservationEncoder
 from hscrf.observations.readers import KINDS
 from hscrf.potentials import Key
 from hscrf.topology import UNLIMITED, Topology
+
+BY_LENGTH, BY_SIZE = "length", "size"  # penalties that follow the level's segments
 
 
 @dataclass(frozen=True, repr=False)
@@ -414,37 +416,3 @@ class StartScore(Score):
 
 SPECIFICATIONS: tuple[type[Specification], ...]
 SPECIFICATIONS = (Token, Start, Stop, Duration, Segment, Init, Trans, End, Score, StartScore)
-
-
-def without_scores(spec: Specification) -> Specification:
-    """Return a default specification without features that are scores of states."""
-    return replace(spec, without=SCORES) if isinstance(spec, Token | Start | Stop) else spec
-
-
-BY_LENGTH, BY_SIZE = "length", "size"  # penalties that follow the level's segments
-NESTED_TRANSITIONS = 0.1  # penalty of transitions in nested models, relative to that of features
-
-
-def default_specifications(topology: Topology) -> list[Specification]:
-    """Return the features of a model without ``features``.
-
-    Every level with more than one state has token features. Levels whose segments may last longer than a step also have
-    features of first and last steps. The evidence of a segment is a sum over its steps, so the penalty of all these is
-    ``"length"``; at the bottom of a nested model ``"size"``, which follows that sum. All levels have weights for first,
-    neighbouring and last children, which nested models penalise less: they occur at far more steps than any feature. A
-    linear chain has the penalties of CRFsuite.
-    """
-    nested = topology.depth > 2
-    penalty = NESTED_TRANSITIONS if nested else 1.0
-    specifications: list[Specification] = []
-    for d, level in enumerate(topology.levels):
-        lasts = d < topology.depth - 1 or not topology.unit_bottom
-        if topology.n_states[d] > 1:
-            own = (Token, Start, Stop) if lasts and d > 0 else (Token,)
-            strength = BY_SIZE if nested and d == topology.depth - 1 else BY_LENGTH if lasts else 1.0
-            specifications += [block(level, penalty=strength) for block in own]
-        if topology.has_limits(d) and topology.max_duration[d].max() < UNLIMITED:
-            specifications.append(Duration(level))
-        if d + 1 < topology.depth and topology.n_states[d + 1] > 1:
-            specifications += [block(level, penalty=penalty) for block in (Init, Trans, End)]
-    return specifications

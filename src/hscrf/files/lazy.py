@@ -37,8 +37,8 @@ class ContainerFile:
     """A container on disk whose arrays are read by position, some at a time.
 
     Its checksum is compared with ``digest`` when it is opened, and again if the file has another size, time or inode
-    than before. Reading does not map the file: if a mapped file is truncated, the process ends; a read one is
-    an error that names it. Any number of threads may read.
+    than before. Files are read, not mapped into memory: truncating a mapped file would kill the process, while reading
+    raises an error that names the file. Any number of threads may read.
     """
 
     def __init__(self, path: str, digest: str) -> None:

@@ -49,5 +49,5 @@ def expected_gains(topology: Topology, batch: Batch, values: Mapping[Key, Floats
 
 
 def _shared(topology: Topology, d: int, posterior: Floats) -> Floats:
-    """The posterior of the state that a hidden state shows, for each hidden state."""
+    """For each hidden state, the posterior of the public state that it stands for."""
     return spread(topology, "token", d, summed(topology, d, posterior))

@@ -141,10 +141,10 @@ def _of_events(chances: Sequence[Floats], rights: Sequence[NDArray[np.bool_]]) -
     return _of_states(np.maximum(both, 1e-12))
 
 
-def judged_segments(truth: Labels, guess: Labels, level: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def judged_segments(truth: Labels, guess: Labels, level: str | int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether the truth decides each predicted segment of a level, and whether it has this segment.
 
-    It decides a segment if it knows the states of all its steps, and all ends from the one before the segment on.
+    It decides a segment if it knows the states of its steps, their ends, and the end of the step before it.
     """
     d, own = truth.topology.level(level), guess.topology.level(level)
     start, stop, states = guess.segment_arrays(own)

@@ -51,10 +51,8 @@ def marginals(potentials: Potentials, evidence: Labels | None = None) -> Margina
 
     Parameters
     ----------
-    potentials : Potentials
-        Log-potentials of one sequence.
-    evidence : Labels, optional
-        Known states and ends. None means that nothing is known.
+    potentials, evidence
+        As in :func:`log_partition`.
 
     Returns
     -------
@@ -83,10 +81,8 @@ def decode(potentials: Potentials, evidence: Labels | None = None) -> Labels:
 
     Parameters
     ----------
-    potentials : Potentials
-        Log-potentials of one sequence.
-    evidence : Labels, optional
-        Known states and ends. None means that nothing is known.
+    potentials, evidence
+        As in :func:`log_partition`.
 
     Returns
     -------
@@ -114,12 +110,10 @@ def k_best(potentials: Potentials, k: int, evidence: Labels | None = None) -> li
 
     Parameters
     ----------
-    potentials : Potentials
-        Log-potentials of one sequence.
+    potentials, evidence
+        As in :func:`log_partition`.
     k : int
         The number of configurations.
-    evidence : Labels, optional
-        Known states and ends. None means that nothing is known.
 
     Returns
     -------
@@ -140,14 +134,12 @@ def sample(
 
     Parameters
     ----------
-    potentials : Potentials
-        Log-potentials of one sequence.
+    potentials, evidence
+        As in :func:`log_partition`.
     n : int
         The number of samples.
     random_state : int, numpy Generator or None
         A seed or a generator.
-    evidence : Labels, optional
-        Known states and ends. None means that nothing is known.
 
     Returns
     -------
@@ -166,10 +158,8 @@ def entropy(potentials: Potentials, evidence: Labels | None = None) -> float:
 
     Parameters
     ----------
-    potentials : Potentials
-        Log-potentials of one sequence.
-    evidence : Labels, optional
-        Known states and ends. None means that nothing is known.
+    potentials, evidence
+        As in :func:`log_partition`.
 
     Returns
     -------

@@ -109,7 +109,7 @@ def read_columns(
                 yield document
         if n < 0:
             raise empty_file(file)
-        comments.say(file)
+        comments.warn(file)
 
 
 def header_names(line: str) -> list[str] | None:

@@ -13,7 +13,7 @@ class Comments:
 
     A line that begins with the sign is a comment if its number of columns is not the regular one, that of the first
     line without the sign. It is also a comment if a blank follows the sign and blanks do not separate columns. With a
-    sign that ends in a blank, such as ``"# "``, every line that begins with it is a comment. ``say`` warns of lines
+    sign that ends in a blank, such as ``"# "``, every line that begins with it is a comment. ``warn`` warns of lines
     that could be either.
 
     >>> comments = Comments("#")
@@ -57,7 +57,7 @@ class Comments:
         self.apart &= found or line.startswith(f"{self.sign} ")
         return found
 
-    def say(self, file: str) -> None:
+    def warn(self, file: str) -> None:
         """Warn of the lines that could be comments or tokens."""
         width = f"{self.width} column{'s' * (self.width != 1)} as other lines"
         hint = f": --comment '{self.sign} ' would make it one" * self.apart

@@ -65,7 +65,7 @@ def _end(ends: NDArray[np.int8], where: NDArray[np.bool_], d: int) -> None:
 
 def closed_sets(labels: Labels, ends: NDArray[np.int8]) -> list[NDArray[np.bool_]]:
     """Allowed sets (T, S_d) of every level: one sweep up, one sweep down."""
-    sets = [_asked(labels, d) for d in range(labels.topology.depth)]
+    sets = [_states_of_labels(labels, d) for d in range(labels.topology.depth)]
     children = labels.topology.children
     for d in reversed(range(labels.topology.depth)):
         if d < len(children):
@@ -79,7 +79,7 @@ def closed_sets(labels: Labels, ends: NDArray[np.int8]) -> list[NDArray[np.bool_
     return sets
 
 
-def _asked(labels: Labels, d: int) -> NDArray[np.bool_]:
+def _states_of_labels(labels: Labels, d: int) -> NDArray[np.bool_]:
     """The states (T, S_d) that the labels themselves allow."""
     shape = (labels.length, labels.topology.n_states[d])
     name = labels.topology.levels[d]
@@ -114,22 +114,22 @@ def _no_state_left(labels: Labels, ends: NDArray[np.int8], d: int, t: int) -> In
     span = f"at {t}" if stop == t + 1 else f"from {t} to {stop}, where it goes on"
     cells, words = [], []
     for m in range(d, labels.topology.depth):
-        sets = _asked(labels, m)[t:stop]
+        sets = _states_of_labels(labels, m)[t:stop]
         _, times = np.unique(sets, axis=0, return_index=True)
         for i in np.sort(times):
             if not sets[i].all():
-                cells.append(_asked_cell(labels, m, t + int(i), sets[i]))
-                words.append(_asked_words(labels, m, t + int(i), sets[i]))
+                cells.append(_cell_of_labels(labels, m, t + int(i), sets[i]))
+                words.append(_cell_text(labels, m, t + int(i), sets[i]))
     level = labels.topology.levels[d]
     problem = f"no state of level {level!r} is possible {span}; the labels are {', '.join(words[:6])}"
     return InfeasibleError(problem, cells=cells)
 
 
-def _asked_cell(labels: Labels, d: int, t: int, allowed: NDArray[np.bool_]) -> Cell:
+def _cell_of_labels(labels: Labels, d: int, t: int, allowed: NDArray[np.bool_]) -> Cell:
     state = int(labels.states[d, t])
     return state_cell(labels.topology, d, t, state) if state >= 0 else set_cell(labels.topology, d, t, allowed)
 
 
-def _asked_words(labels: Labels, d: int, t: int, allowed: NDArray[np.bool_]) -> str:
+def _cell_text(labels: Labels, d: int, t: int, allowed: NDArray[np.bool_]) -> str:
     names = [repr(labels.topology.states[d][s]) for s in np.flatnonzero(allowed)]
     return f"{labels.topology.levels[d]} {' or '.join(names)} at {t}"

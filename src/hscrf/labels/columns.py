@@ -39,7 +39,7 @@ def blank(topology: Topology, length: int) -> tuple[NDArray[np.int32], NDArray[n
 def fill_root(
     topology: Topology, given: str | Column | None, states: NDArray[np.int32], ends: NDArray[np.int8]
 ) -> None:
-    """The root ends at the last step only; its state is the only one, the class given, or unknown."""
+    """Fill in the root: it ends at the last step only; its state is the given class, the only one, or unknown."""
     ends[0, :-1], ends[0, -1] = 0, 1
     if topology.n_states[0] == 1:
         states[0] = 0

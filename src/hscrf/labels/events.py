@@ -109,7 +109,7 @@ def event_cells(
 ) -> tuple[Ints, Ints]:
     """Flat indices into an array of the known events of one part, and the packed steps they happen at.
 
-    Levels are known in whole sequences or not at all: where a state is not known, nothing is. ``shapes`` are those of
+    In each sequence a level is known completely or not at all. ``shapes`` are those of
     all arrays. A segment of an open state counts as one of the longest explicit duration, and as an event of ``tail``
     for each step beyond it.
     """

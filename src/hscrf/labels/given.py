@@ -18,10 +18,10 @@ def given_labels(Y: Any, levels: Sequence[str] = (), name: str = "Y") -> list[An
     """Return the labels of each sequence as the reader takes them: Labels, a list, a dict by level, or None if unknown.
 
     A sequence may be Labels, a dict of columns or segments, or a DataFrame with a column for each level. A list, a 1-D
-    array or a series is the only level. A 2-D array (T, levels) has the columns ``levels`` from top to bottom. Y may be
-    one DataFrame with a column "sequence". Then its sequences are in the order of their first rows, and steps are in
-    the order of a column "time" if there is one. None, NaN and "?" are unknown, and -1 where all labels of a column are
-    integers.
+    array or a series is the column of the only level. A 2-D array (T, levels) has the columns ``levels`` from top to
+    bottom. Y may be one DataFrame with a column "sequence". Then its sequences are in the order of their first rows,
+    and steps are in the order of a column "time" if there is one. None, NaN and "?" are unknown, and -1 where all
+    labels of a column are integers.
 
     >>> given_labels([np.array([[1, 4], [-1, 5]])], ["phrase", "tag"])
     [{'phrase': [1, '?'], 'tag': [4, 5]}]

@@ -23,9 +23,9 @@ from hscrf.topology import Topology
 
 Pairs = dict[str, Counter[tuple[Any, str]]]  # by the parent's level: how many runs have this (parent, child)
 CHILDREN = ("auto", "seen", "all")
-ENOUGH = 20  # children are taken as all known from 20 runs on, if at most 1 run in 20 is the only one of its kind
+ENOUGH = 20  # known children count as all from 20 runs on, if at most 1 run in 20 is of a child seen only once
 LONG = 100  # steps: a level with longer segments gets open durations, if they are enabled
-SHARE = 0.75  # of the segments of an opened level have explicit durations
+SHARE = 0.75  # share of the segments of an opened level whose durations are explicit
 LEAST = 50  # steps: explicit durations reach at least to this length
 
 
@@ -102,12 +102,19 @@ class LabelStatistics:
     bring their topology; if they are mixed with columns or segments, all parts need it as ``given``. ``limited`` names
     the levels that need a longest duration.
 
-    ``children`` selects the children that a parent may have. ``"seen"``: those that it has where both labels are known.
-    ``"all"``: every state of the next level. ``"auto"`` (default): as "seen" where all labels of the two levels are
-    known. Where labels are missing, it is as "seen" for all parents of a level with enough known labels. Enough are at
-    least 20 runs of children, of which at most 1 in 20 is the only one with its parent and child. At other levels the
-    same rule decides for each parent alone. Other parents, and those that are never seen with a known child, may have
-    any child. A child that is never seen below a known parent may be below any.
+    ``children`` selects the children that a parent may have:
+
+    - ``"all"``: every state of the next level.
+    - ``"seen"``: those that occur below it, where both labels are known.
+    - ``"auto"`` (default): as "seen" where no label of the two levels is missing. Where labels are missing, parents
+      with enough known children are as "seen", the others as "all".
+
+    Known children are enough if they form at least 20 runs, of which at most 1 in 20 is the only one with its parent
+    and child. The runs below all parents of a level are counted together first. If these are not enough, each parent
+    needs enough runs of its own.
+
+    With "seen" and "auto", a parent without any known child may have every child, and a state that is never seen below
+    a known parent may be below every parent.
 
     >>> one, other = LabelStatistics(), LabelStatistics()
     >>> first = one.update([{"phrase": ["NP", "NP"], "tag": ["D", "N"]}], [2])
@@ -131,8 +138,8 @@ class LabelStatistics:
     first: int | None = field(default=None, init=False)  # lowest number of the sequences noted
     states: dict[str, set[str]] = field(default_factory=dict, init=False)  # names by level
     classes: set[str] = field(default_factory=set, init=False)  # names of the root's states
-    classless: bool = field(default=False, init=False)  # the class of a sequence is unknown
-    persists: bool = field(default=False, init=False)  # segments of the bottom may be longer than one step
+    classless: bool = field(default=False, init=False)  # whether the class of some sequence is unknown
+    persists: bool = field(default=False, init=False)  # whether segments of the bottom may have several steps
     missing: set[str] = field(default_factory=set, init=False)  # levels below the root with an unknown state
     families: Pairs = field(default_factory=dict, init=False)  # by the parent's level; a class may be None, unknown
     durations: dict[str, Counter[int]] = field(default_factory=dict, init=False)  # known ones, by limited level
@@ -291,7 +298,7 @@ class LabelStatistics:
 
     def _without_rules(self, classes: Sequence[str]) -> Topology:
         for level, names in self.states.items():
-            check_alike(level, names)
+            check_distinct_texts(level, names)
         levels = {level: in_order(self.states[level]) or ["unseen"] for level in self.levels or ()}
         lasting = {list(levels)[-1]: None} if self.persists else None
         return Topology(levels, root=classes or None, max_duration=lasting)
@@ -360,7 +367,7 @@ class LabelStatistics:
         self.persists |= other.persists
 
 
-def check_alike(level: str, names: Collection[Any]) -> None:
+def check_distinct_texts(level: str, names: Collection[Any]) -> None:
     """Refuse different states with the same text, such as 1 and "1"."""
     seen: dict[str, Any] = {}
     for name in names:
@@ -378,14 +385,14 @@ def names_in_column(column: Any, scheme: str) -> set[str]:
         for item in column:
             if len(item) != 3:
                 kind = type(item).__name__
-                raise ValueError(f"{item!r} is no segment (start, stop, state), and a state is never a {kind}")
+                raise ValueError(f"{item!r} is not a segment (start, stop, state), and a state is never a {kind}")
         return {state for _, _, state in column}
     tags = {tag for tag in set(column) if tag is not None and tag != "?" and tag == tag}
     if scheme == "plain":
         return tags
     for tag in tags:
         if not isinstance(tag, str):
-            raise ValueError(f"the label {tag!r} is no string, as {scheme} labels are")
+            raise ValueError(f"the label {tag!r} is not a string, as {scheme} labels are")
     return {tag.split("-", 1)[-1] for tag in tags}
 
 

@@ -268,8 +268,8 @@ class Labels:
 
         All levels end at the last step. Where a level ends, all below it end; where it goes on, all above it go on.
         Steps of one segment have the same allowed states. The allowed states of parents and children limit each other.
-        Where the state must change, a segment ends. Stretches that go on are nested and form a tree: one sweep up and
-        one down are enough. The cost is O(T * sum of S_d * S_{d+1}).
+        Where the state must change, a segment ends. The steps that segments share are nested and form a tree, so one
+        sweep up and one sweep down are enough. The cost is O(T * sum of S_d * S_{d+1}).
 
         Returns
         -------

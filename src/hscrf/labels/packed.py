@@ -20,8 +20,8 @@ from hscrf.labels.labels import Labels
 from hscrf.labels.rules import check_packed
 from hscrf.topology import Topology
 
-WORTH = 0.05  # memory pays from this many nats per run on; author names have 0.2 or more, chunks 0.02 or less
-BORDER = -1  # before or after a filler that is the first or the last child
+WORTH = 0.05  # nats per run from which memory pays; author names have 0.2 or more, chunks 0.02 or less
+BORDER = -1  # the neighbour of a filler that is the first or the last child
 UNKNOWN = -2  # an unknown neighbour
 
 Neighbours = tuple[Any, Any, Any, Any]  # filler, parent, state before and state after; None for a border
@@ -94,7 +94,7 @@ def close_packed(topology: Topology, known: PackedLabels, sets: Sets) -> tuple[P
     """Close the labels of all sequences at once: packed labels, and the possible states (N, S) of each level.
 
     The result is that of :meth:`Labels.closed` for each sequence: every level ends at the last step of a sequence, so
-    nothing follows across it. An InfeasibleError counts steps from the first sequence on.
+    no conclusion crosses that step. The step in an InfeasibleError is counted from the start of the first sequence.
     """
     last = known.offsets[1:] - 1
     inside = np.ones(known.states.shape[1], dtype=bool)
@@ -120,7 +120,7 @@ def closed_labels(labels: Sequence[Labels], numbers: Iterable[int], name: str = 
     """Close the labels of sequences; errors name the sequence by its number."""
     if len(labels) > 1:
         with suppress(InfeasibleError):  # then one by one, to find the sequence
-            return _apart(labels, *_close_together(labels))
+            return _split_by_sequence(labels, *_close_together(labels))
     closed = []
     for y, n in zip(labels, numbers, strict=True):
         try:
@@ -134,7 +134,9 @@ def _close_together(labels: Sequence[Labels]) -> tuple[PackedLabels, list[NDArra
     return close_packed(labels[0].topology, pack_labels(labels), pack_sets(labels))
 
 
-def _apart(labels: Sequence[Labels], known: PackedLabels, sets: Sequence[NDArray[np.bool_]]) -> list[Labels]:
+def _split_by_sequence(
+    labels: Sequence[Labels], known: PackedLabels, sets: Sequence[NDArray[np.bool_]]
+) -> list[Labels]:
     """The closed labels of each sequence, from those of all."""
     states, ends, sets = sealed(known.states), sealed(known.ends), [sealed(table) for table in sets]
     found = []
@@ -258,8 +260,8 @@ class FillerNeighbours:
     def information(self, level: str) -> float:
         """Nats, for each run of the level, that the state before a filler tells about what comes after it.
 
-        Chance gives independent neighbours some information, too: half a degree of freedom over all runs. That is
-        subtracted.
+        Even independent neighbours show some information by chance: on average half the degrees of freedom, divided by
+        the runs. This is subtracted.
         """
         tables: dict[tuple[Any, Any], Counter[tuple[Any, Any]]] = {}
         for (filler, parent, *pair), n in self.counts.get(level, Counter()).items():
@@ -302,7 +304,7 @@ def neighbours(states: Ints, parents_end: NDArray[np.int8]) -> Ints:
 
 
 def _surplus(pairs: Counter[tuple[Any, Any]]) -> float:
-    """The mutual information of pairs in nats, times their number, less what chance gives."""
+    """The mutual information of pairs in nats, times their number, minus the mean of independent pairs."""
     before, after = Counter[Any](), Counter[Any]()
     for (one, other), n in pairs.items():
         before[one] += n

@@ -167,8 +167,8 @@ def over(labels: Iterable[Labels], topology: Topology) -> list[Labels]:
     """Put labels that ``LabelStatistics.update`` returned over the topology of all the data.
 
     States keep their names. The result is the same as if the labels had been read over that topology. A sequence that
-    names no class has the only class, or an unknown one if there are several. Segments of the bottom level may be
-    longer than one step in other parts only: then equal labels in a row become one segment under one parent.
+    names no class has the only class, or an unknown one if there are several. If only other parts have segments of the
+    bottom level with several steps, equal labels in a row under one parent become one segment here.
     """
     found, source, tables = [], None, None
     for y in labels:

@@ -67,7 +67,7 @@ def _children_fit(labels: Labels) -> None:
         if hit:
             t = hit[0]
             raise InfeasibleError(
-                f"{levels[d + 1]} {_name(labels, d + 1, t)} at {t} is no child of {levels[d]} {_name(labels, d, t)}",
+                f"{levels[d + 1]} {_name(labels, d + 1, t)} at {t} is not a child of {levels[d]} {_name(labels, d, t)}",
                 cells=[_state(labels, d + 1, t), _state(labels, d, t)],
             )
 

@@ -9,7 +9,7 @@ from hscrf.errors import LabelError
 from hscrf.hierarchy import in_order
 from hscrf.labels.columns import Scheme
 from hscrf.labels.given import is_unknown
-from hscrf.labels.induction import check_alike, loosened, names_in_column
+from hscrf.labels.induction import check_distinct_texts, loosened, names_in_column
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, by_level, is_segments, over
 from hscrf.labels.schemes import scheme_of
@@ -47,7 +47,7 @@ def widened(topology: Topology, Y: Sequence[Any], scheme: Scheme, name: str = "Y
                 lasting |= level == bottom and (kind != "plain" or _has_long_segments(column))
     old = {level: set(names) for level, names in zip(loose.levels, loose.states, strict=True)}
     for level in loose.levels[1:]:
-        check_alike(level, sorted([*old[level], *(states[level] - old[level])], key=str))
+        check_distinct_texts(level, sorted([*old[level], *(states[level] - old[level])], key=str))
     new = {level: in_order(states[level] - old[level]) for level in loose.levels}
     named = {level: [*names, *new[level]] for level, names in zip(loose.levels[1:], loose.states[1:], strict=True)}
     classes = None if loose.states[0] == ("root",) else [*loose.states[0], *new["root"]]

@@ -65,24 +65,24 @@ def _read(true: list[Any], pred: list[Any], scheme: Any) -> tuple[list[Labels], 
     """Both sides as Labels: over the levels of the Labels among them, or over all named levels."""
     both = [*pred, *true]
     if all(isinstance(y, Labels) for y in both):
-        return lasting_alike(true, pred)
+        return with_common_bottom(true, pred)
     known = [y.topology for y in both if isinstance(y, Labels)]
     kinds = schemes_in(both, scheme, known[0] if known else None)
     topology = known[0] if known else loose_topology([y for y in both if y is not None], kinds)
     steps = [max(0 if y is None else steps_of(y) for y in pair) for pair in zip(true, pred, strict=True)]
     wide = widened(topology, both, kinds)
-    return lasting_alike(
+    return with_common_bottom(
         labels_to_score(true, steps, wide, kinds, "y_true"),
         labels_to_score(pred, steps, wide, kinds, "y_pred"),
     )
 
 
-def lasting_alike(*sides: list[Labels]) -> tuple[list[Labels], ...]:
+def with_common_bottom(*sides: list[Labels]) -> tuple[list[Labels], ...]:
     """The same labels; a level whose segments may be long in some of them has runs as segments in all.
 
     >>> unit, lasting = Topology({"tag": ["N", "V"]}), Topology({"tag": ["N", "V"]}, max_duration={"tag": None})
     >>> one, other = (Labels.from_columns(topology, {"tag": ["N", "N", "V"]}) for topology in (unit, lasting))
-    >>> [y.segments() for side in lasting_alike([one], [other]) for y in side]
+    >>> [y.segments() for side in with_common_bottom([one], [other]) for y in side]
     [[(0, 2, 'N'), (2, 3, 'V')], [(0, 2, 'N'), (2, 3, 'V')]]
     """
     topologies = {id(y.topology): y.topology for side in sides for y in side}.values()

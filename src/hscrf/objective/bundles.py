@@ -27,8 +27,8 @@ Moves = Sequence[tuple[Floats, Sequence[float]]]
 class Bundle:
     """A few sequences: their loss, and steps along its gradient that touch only the weights of their features.
 
-    Weights come as a vector and a factor for each block of them. What ``loss`` or ``mistakes`` found is opaque;
-    ``move`` adds the gradient to vectors, times a factor for each block.
+    Weights come as a vector and a factor for each block of them. The second result of ``loss`` and ``mistakes`` is
+    opaque: ``move`` uses it to add the gradient to vectors, times a factor for each block.
     """
 
     def __init__(self, chunk: Chunk, which: Ints, explained: Explained) -> None:
@@ -113,7 +113,7 @@ def by_shard(shards: Sequence[Shard], order: Ints) -> list[Ints]:
 
 
 def shared_batch(batches: dict[bytes, Batch], scorer: Scorer, observations: Observations) -> Batch:
-    """A batch of sequences with these lengths, the same for all observations that have them in the same order."""
+    """A batch of sequences with these lengths; observations with the same lengths in the same order share it."""
     key = observations.offsets.tobytes()
     return batches.setdefault(key, Batch(scorer.topology, observations.offsets))
 

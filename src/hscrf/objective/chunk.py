@@ -20,7 +20,7 @@ from hscrf.observations.packed import Observations
 from hscrf.potentials import FAMILY, Key
 from hscrf.topology import Topology
 
-SHARPNESS = 4  # power of posteriors, by which soft errors are shared out
+SHARPNESS = 4  # power of the posteriors in soft errors
 
 
 class Chunk:
@@ -76,7 +76,7 @@ class Chunk:
         return LabelCounts(expanded(self.scorer.topology), shapes, known, self.weights)
 
     def _values(self, weights: Floats, factors: Sequence[float] | None = None) -> dict[Key, Floats]:
-        """The scores of all sequences, wrong states with their costs."""
+        """The scores of all sequences, with the costs of wrong states added."""
         values = self.scorer.values(weights, self.observations, factors)
         if self.costs:
             add_costs(values, costs_of_steps(self.costs, self.labels))
@@ -114,8 +114,8 @@ class Chunk:
         """Return the number of wrong labels of each sequence, times its weight, if the most probable ones are chosen.
 
         Each step counts its wrong states and, at levels whose segments last, its wrong borders; costs do not count. To
-        be smooth, a guess is shared by the states of a step in proportion to powers of their posteriors. Unknown labels
-        are never wrong.
+        make the number smooth, the guess at a step is divided among its states, in proportion to powers of their
+        posteriors. Unknown labels are never wrong.
         """
         wrong = np.zeros(self.observations.steps)
         topology = self.scorer.topology
@@ -150,7 +150,7 @@ class Chunk:
     def mistakes(self, weights: Floats) -> tuple[float, Floats]:
         """Return the margin of the best configurations over the best ones that have the labels, and its gradient.
 
-        With costs the best are those whose score and cost are best, and the distance includes the costs.
+        With costs, the best configurations have the largest sum of score and cost, and the margin includes the costs.
         """
         gradient = np.zeros(self.scorer.size)
         distance, counts = self.mistake_counts(weights)
@@ -194,10 +194,10 @@ class Chunk:
 
 
 class LabelCounts:
-    """Counts of packed complete labels: what expected counts of completely known labels.
+    """Counts of packed complete labels, in the form of expected counts.
 
-    For each array of potentials the flat indices of its cells, each once, and how often their events happen, each
-    sequence's times its weight.
+    For each array of potentials: the flat indices of the cells that occur, each once, and how often each occurs. An
+    occurrence counts as much as its sequence weighs.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ from hscrf.objective.chunk import Chunk
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
-from hscrf.objective.workers import Workers, cut_chunks
+from hscrf.objective.workers import CUTS, Cuts, Workers, cut_chunks
 from hscrf.observations.packed import Observations, shard_bounds
 
 
@@ -26,7 +26,6 @@ class Likelihood(ShardedLoss):
     """The loss of packed observations and their labels, all in memory.
 
     Labels are closed once. ``costs`` of wrong states make it the softmax-margin loss, see :class:`Chunk`.
-    ``chunk`` is the largest number of steps of a chunk, ``workers.CHUNK`` if it is None.
     """
 
     def __init__(
@@ -37,12 +36,12 @@ class Likelihood(ShardedLoss):
         sample_weight: Floats | None = None,
         workers: Workers | None = None,
         costs: Costs | None = None,
-        chunk: int | None = None,
+        cuts: Cuts = CUTS,
     ) -> None:
         sample_weight = checked_weights(sample_weight, len(labels))
-        self.data = PackedData(scorer, observations, labels, sample_weight, costs, chunk)
+        self.data = PackedData(scorer, observations, labels, sample_weight, costs, cuts.chunk)
         lengths = np.diff(observations.offsets).tolist()
-        shards = [PackedShard(self.data, np.arange(a, b)) for a, b in shard_bounds(lengths)]
+        shards = [PackedShard(self.data, np.arange(a, b)) for a, b in shard_bounds(lengths, cuts.shard)]
         super().__init__(scorer, shards, workers)
         self.observations, self.labels, self.costs = observations, labels, costs
         self.sample_weight, self.complete = self.data.sample_weight, self.data.complete
@@ -68,7 +67,7 @@ class PackedData:
         labels: Sequence[Labels],
         sample_weight: Floats,
         costs: Costs | None,
-        chunk_steps: int | None = None,
+        chunk_steps: int = CUTS.chunk,
     ) -> None:
         self.scorer = scorer
         self.observations = observations
@@ -144,7 +143,7 @@ class PackedShard:
         return self.data.observations.take([n]), self.data.labels[n]
 
 
-def cut_by_kind(lengths: Ints, complete: Any, which: Ints, size: int | None = None) -> list[Ints]:
+def cut_by_kind(lengths: Ints, complete: Any, which: Ints, size: int) -> list[Ints]:
     """Chunks of some sequences, those whose labels are not complete first; both arrays are of all sequences."""
     order = which[np.argsort(complete[which], kind="stable")]
     return cut_chunks(lengths, order, complete, size)

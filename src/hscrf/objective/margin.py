@@ -13,14 +13,15 @@ from hscrf.labels.packed import PackedLabels
 from hscrf.potentials import Key
 from hscrf.topology import Topology
 
-Costs = Mapping[int, Floats]  # by level index: (S, S), a state in the place of the right one; zero on the diagonal
+Costs = Mapping[int, Floats]  # by level index: (right states, states); zero on the diagonal
 Margin = float | Mapping[str, float | Mapping[str, float]]
 
 
 def equal_costs(topology: Topology, margin: Margin) -> Costs:
-    """The same cost for every wrong state of a level: that of all levels, or of each that is named.
+    """Costs that are equal for all wrong states of a level; given as one cost for all levels, or by level.
 
-    A level may have a cost for each of its states: what it costs to miss that state. Others cost nothing there.
+    A level may also have a cost for each right state: the cost of missing it. Missing a state that is not named costs
+    nothing.
     """
     by_level = margin if isinstance(margin, Mapping) else dict.fromkeys(topology.levels, margin)
     costs = {}
@@ -38,14 +39,14 @@ def equal_costs(topology: Topology, margin: Margin) -> Costs:
 
 
 def hidden_costs(topology: Topology, d: int, costs: Floats) -> Floats:
-    """Costs (H, H) of hidden states in the place of others from those (S, S) of states: copies of one cost nothing."""
+    """Costs (H, H) of hidden states, from those (S, S) of states; a copy of the right state costs nothing."""
     return spread(topology, "token", d, spread(topology, "token", d, costs).T).T
 
 
 def costs_of_steps(costs: Costs, labels: PackedLabels | Evidence) -> dict[int, Floats]:
     """The cost (N, S) of each state at each step of packed labels, by level; none where all states are right.
 
-    Where several states are right, the cost of another one is the lowest of its costs in the place of these.
+    Where several states are right, a wrong state has the lowest of its costs against them.
     """
     if isinstance(labels, PackedLabels):
         return {d: table[labels.states[d]] for d, table in costs.items()}

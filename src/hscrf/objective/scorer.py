@@ -46,7 +46,7 @@ class Scorer:
         return {key: values.shape for key, values in self._spread(empty).items()}
 
     def _shapes(self, steps: int) -> dict[Key, tuple[int, ...]]:
-        """Shapes of the arrays that blocks feed, several perhaps the same one."""
+        """Shapes of the arrays that blocks feed; several blocks may feed the same array."""
         return {key: (steps, *shape) for key, shape in self.timed.items()} | self.constant
 
     def _spread(self, values: Mapping[Key, Floats]) -> dict[Key, Floats]:

@@ -109,8 +109,8 @@ class ShardedLoss:
     def folds(self: Self, parts: Sequence[Ints]) -> list[tuple[Self, Self]]:
         """For each part of the sequences the loss of all others, and its own.
 
-        Sequences keep their numbers. The losses share their chunks; parts of few chunks have joint ones for all others,
-        which takes fewer calls.
+        Sequences keep their numbers. The losses share their chunks. If all parts have few chunks, the sequences of all
+        others are cut anew, into fewer chunks.
         """
         cuts = [self._subsets(part) for part in parts]
         found = []

@@ -1,9 +1,9 @@
 """Weights that stay equal during learning, treated as one.
 
 Features that occur at the same steps with the same values, such as the word, the prefix and the suffix of a word that
-occurs once, have the same gradient. If their weights start equal and have the same penalties they stay equal under
-L-BFGS. Let k such weights be w. Then z = sqrt(k) w is one weight with the same penalty c2 w^2 + ... = c2 z^2 and the
-same norms. The iterates are those of all weights, in vectors of a third of the length.
+occurs once, have the same gradient. If their weights start equal and have the same penalties, they stay equal under
+L-BFGS. Let k such weights be equal to w. One weight z = sqrt(k) w stands for them: it has the same norm and the same
+penalty, k c2 w^2 = c2 z^2. So the iterates are those of all weights; for words, the vectors are a third as long.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class Tied:
         return found
 
     def joined(self, vector: Floats) -> Floats:
-        """The sums over sets of a vector of all weights: the transpose of ``whole``, and its inverse."""
+        """The sum over each set, divided by sqrt(k): both the transpose and the inverse of ``whole``."""
         some = vector if self.among is None else vector[self.among]
         return np.bincount(self.sets, some, self.size) / self.count
 
     def penalty(self, values: float | Floats, power: float) -> float | Floats:
-        """A penalty of all weights, equal within sets, as one of sets: times sqrt(k) ** power."""
+        """The penalty of each set, from one of all weights that is equal within sets: times sqrt(k) ** power."""
         if np.ndim(values):
             values, each = np.empty(self.size), values
             values[self.sets] = each
@@ -76,8 +76,8 @@ class Tied:
 def tied_sets(objective: ShardedLoss) -> Ints:
     """The number of the set of each weight: weights of one set always have the same gradient.
 
-    Found by the gradient for random counts: it is the same number, bit by bit, for equal features of the same state,
-    and another one for all others.
+    The sets are found from the gradient for random counts. Weights of equal features of the same state have the same
+    entry, bit by bit; other weights have other entries.
     """
     rng, pulled = np.random.default_rng(0), np.zeros(objective.size)
     for observations in objective.observed():

@@ -16,13 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints
+from hscrf.observations.packed import SHARD
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CHUNK = 8192  # packed steps of a chunk
 STRANDS = 8  # partial sums of a shard
 AHEAD = 4  # results for each thread that may wait to be taken
+
+
+class Cuts(NamedTuple):
+    """Steps of a shard and of a chunk: the bits of a sum over data depend on these, not on threads or processes."""
+
+    shard: int = SHARD
+    chunk: int = 8192
+
+
+CUTS = Cuts()
 
 
 class Workers:
@@ -45,7 +55,7 @@ class Workers:
         return list(self.each(function, items))
 
     def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """The same one by one, so that each result can be used before the next; few wait."""
+        """Yield the results of :meth:`map` one by one; only a few are computed ahead."""
         if self.pool is None:
             yield from map(function, items)
             return
@@ -64,7 +74,7 @@ class Workers:
     def sum(
         self, add: Callable[[Item, Floats], float], shards: Sequence[Sequence[Item]], size: int
     ) -> tuple[float, Floats]:
-        """Sum a number and a vector over the items of shards: ``add`` adds an item's to the vector, returns its number.
+        """Sum a number and a vector over the items of shards; ``add`` adds an item's vector and returns its number.
 
         The items of a shard are distributed to partial sums, which are added in order. Shards are added in a binary
         tree over their numbers. So the bits are the same for any number of threads.
@@ -88,7 +98,7 @@ class Workers:
         return tree.total()
 
     def _zeros(self, size: int) -> Floats:
-        """A vector of zeros, used before if possible: new memory costs more than writing zeros."""
+        """A vector of zeros, reused if possible: new memory costs more than writing zeros."""
         try:
             vector = self.spare.pop()
         except IndexError:
@@ -106,22 +116,19 @@ class Workers:
 
 
 def cut_chunks(
-    lengths: Ints, order: Ints | None = None, kinds: NDArray[Any] | None = None, size: int | None = None
+    lengths: Ints, order: Ints | None = None, kinds: NDArray[Any] | None = None, size: int = CUTS.chunk
 ) -> list[Ints]:
     """Cut sequences, in the given order, into chunks of at most ``size`` steps (or one sequence) of one kind.
-
-    ``size`` is ``CHUNK`` unless it is given.
 
     The cut depends on the data alone, so that sums over chunks have the same bits for any number of threads.
     """
     order = np.arange(len(lengths)) if order is None else order
-    most = CHUNK if size is None else size
     chunks: list[list[int]] = []
     filled = 0
     for k, n in enumerate(order.tolist()):
         length = int(lengths[n])
         other_kind = kinds is not None and k > 0 and kinds[n] != kinds[order[k - 1]]
-        if not chunks or filled + length > most or other_kind:
+        if not chunks or filled + length > size or other_kind:
             chunks.append([])
             filled = 0
         chunks[-1].append(n)

@@ -17,7 +17,7 @@ from hscrf.errors import ObservationError, several
 INDICATOR = "{} is missing"  # the feature of a column without a value at a step
 LARGEST = 1e100  # absolute value of a number: its square is finite
 SHOWN = 6  # names in one line of a message
-MOSTLY = 0.5  # a column holds numbers if a larger share of its known cells does; text among them is an error
+MOSTLY = 0.5  # a column is numeric if a larger share of its known cells is; text in it is an error
 Column = Floats | list[Any]  # numbers with NaN where missing, or a list of text, numbers and None
 
 
@@ -137,7 +137,7 @@ def read_sequence(x: Any, n: int) -> Floats | list[Column]:
 
 
 def check_widths(x: Any, n: int) -> None:
-    """Raise for the first row that is no row, or has more or fewer columns than the first."""
+    """Raise for the first item that is not a row, or whose number of columns differs from that of the first row."""
     for t, row in enumerate(x):
         if isinstance(row, (str, Mapping)) or not hasattr(row, "__len__"):
             raise ValueError(f"X[{n}][{t}] is {row!r}, expected a row of numbers or text")

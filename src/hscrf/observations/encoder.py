@@ -19,7 +19,7 @@ from hscrf.errors import several
 from hscrf.observations.columns import INDICATOR, Rows, Table, percent, read_rows, shortened_list, unnamed
 from hscrf.observations.lookup import Lookup, hash_names
 from hscrf.observations.moments import Moments
-from hscrf.observations.packed import Observations, Sparse, of_columns, of_names
+from hscrf.observations.packed import SHARD, Observations, Sparse, of_columns, of_names
 from hscrf.observations.readers import (
     KINDS,
     check_names,
@@ -59,6 +59,7 @@ class ObservationEncoder:
         self.min_count = min_count
         self.standardize = standardize
         self.missing = missing
+        self.shard = SHARD  # steps whose moments are computed together
         self._forget()
 
     @property
@@ -113,7 +114,7 @@ class ObservationEncoder:
             rows = read_rows(X, self.texts if self.kind else None, self.refuses)
             lengths = lengths_of(X)
             measured = self.standardize and self.measures
-            self._learn_columns(rows, Moments.in_shards(rows.numbers, lengths) if measured else None)
+            self._learn_columns(rows, Moments.in_shards(rows.numbers, lengths, self.shard) if measured else None)
             dense = rows.numbers
             if rows.texts:
                 kind, sparse = "table", self._update_names([rows.names()], "strings")
@@ -147,11 +148,11 @@ class ObservationEncoder:
         return found
 
     def measure(self, moments: Moments) -> None:
-        """Merge moments of numeric columns that were computed elsewhere, after the own ones."""
+        """Merge moments of numeric columns that were computed elsewhere, from later data."""
         self.moments = moments if self.moments is None else self.moments.merged(moments)
 
     def merge(self, other: ObservationEncoder) -> Numbers:
-        """Merge another encoder: its new names come after the own ones, its counts are added.
+        """Merge another encoder: names that only it has come last, counts are added.
 
         Returns the numbers (names,) that its names have here.
         """
@@ -223,7 +224,7 @@ class ObservationEncoder:
         return found
 
     def without_names(self) -> ObservationEncoder:
-        """A copy for other processes, which only put observations into their final form: without names."""
+        """A copy without names, for processes that only convert observations to their final form."""
         found = copy.copy(self)
         found.names, found.frequent, found.sieve = {}, None, None
         return found
@@ -240,7 +241,7 @@ class ObservationEncoder:
             raise ValueError(f"X has {several(width, 'column')}, but earlier parts have {len(self.names)}")
 
     def _learn_names(self, names: dict[str, int], counts: Ints) -> None:
-        """All names known now, and how often each occurs in the part that is new."""
+        """Store all names known now, and add how often each occurs in the new part."""
         counts[: self.counts.size] += self.counts
         self.names, self.counts = names, counts
 
@@ -319,7 +320,8 @@ class ObservationEncoder:
         new = np.flatnonzero(missing.any(axis=0) & (self.holes == 0))
         if new.size:
             told = f"column{'s' * (new.size > 1)} {', '.join(repr(self.columns[k]) for k in new)}"
-            warnings.warn(f"numbers are missing in {told}, but none were missing in training", stacklevel=2)
+            problem = f"numbers are missing in {told}, but none were missing in training"
+            warnings.warn(f"{problem}: they add nothing to the score", stacklevel=2)
         found[missing] = 0.0
         return np.hstack([found, missing[:, self.indicated]])
 

@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from hscrf.arrays import Floats
-from hscrf.observations.packed import shard_bounds
+from hscrf.observations.packed import SHARD, shard_bounds
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Moments:
         return cls(count, mean, (distance**2).sum(axis=0) / divisor, largest)
 
     @classmethod
-    def in_shards(cls, rows: Floats, lengths: Sequence[int]) -> Moments:
+    def in_shards(cls, rows: Floats, lengths: Sequence[int], shard: int = SHARD) -> Moments:
         """The same, computed shard by shard and merged in order: the same bits as for data that come in shards."""
         at = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        parts = [cls.of(rows[at[begin] : at[stop]]) for begin, stop in shard_bounds(lengths)]
+        parts = [cls.of(rows[at[begin] : at[stop]]) for begin, stop in shard_bounds(lengths, shard)]
         return reduce(cls.merged, parts)
 
     def merged(self, other: Moments) -> Moments:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from hscrf.arrays import Floats, Ints, ranges
 from hscrf.observations.kernels import kernels
 
-MANY = 16  # features for each entry; with more, only the features that occur are counted
-OFTEN = 6  # entries from which on a feature is a frequent one
-SPARSE = 8  # a single pair takes as long as this many cells of a table
-LARGEST = 1 << 20  # numbers in a table of weights of frequent features
+MANY = 16  # with more features for each entry, only those that occur are counted
+OFTEN = 6  # a feature with at least this many entries is frequent
+SPARSE = 8  # adding one pair takes as long as adding this many cells of a table
+LARGEST = 1 << 20  # most numbers in a table of the weights of frequent features
 SHARD = 1 << 19  # steps of a shard, about half a million
 Found = TypeVar("Found")
 Pairs = tuple[Ints, NDArray[np.int32]]  # where the pairs of each feature begin (features + 1,), and their cells
@@ -55,8 +55,8 @@ class Sparse:
         return replace(self, data=self.data**2)
 
     def divided(self) -> Divided:
-        """The same in two parts: slower to make, faster to use again and again."""
-        if MANY * self.indices.size < self.size:  # a few steps: no array of all features
+        """The same features in two parts: making them takes time, but each use is faster."""
+        if MANY * self.indices.size < self.size:  # few steps: an array of all features would be larger
             present, indices = np.unique(self.indices, return_inverse=True)
             found = Sparse(self.indptr, indices.astype(np.int32), self.data, present.size).divided()
             return replace(found, names=present[found.names], rare=present[found.rare])
@@ -101,8 +101,9 @@ class Sparse:
 class Divided:
     """Named features of some steps in two parts: the frequent ones by step, the rare ones by feature.
 
-    The weights of frequent features are put into a table, which a pass over the steps meets at random: it stays in the
-    cache, where all weights would not. A pass over the rare ones meets each weight once, in order.
+    The weights of frequent features are copied into a table. A pass over the steps reads it in random order, which is
+    fast because the table fits in the processor's cache. A pass over the rare features reads each weight once, in
+    order.
     """
 
     names: NDArray[np.int32]  # (H,) the features with at least ``OFTEN`` entries
@@ -157,9 +158,9 @@ class Divided:
         return self._kept("rare", pairs, found)
 
     def _table(self, pairs: Pairs, cells: int) -> tuple[Floats, int]:
-        """Room for the weights of the frequent features by groups of cells, and how wide a group is.
+        """An empty table for the weights of the frequent features, and the number of cells of a group.
 
-        There is none if most of it would be zeros.
+        The table has no entries if most of them would be zero: then each pair is added by itself.
         """
         width = 4 if cells <= 4 else 8
         size = (cells + -cells % width) * self.names.size
@@ -168,12 +169,12 @@ class Divided:
         return np.empty(size if dense and size <= LARGEST else 0), width
 
     def _kept(self, what: str, pairs: Pairs, find: Callable[[], Found]) -> Found:
-        """What was found for pairs, found once if results are kept."""
+        """The result of ``find()`` for some pairs; it is kept if this object keeps results."""
         if self.listed is None:
             return find()
         key = what, id(pairs[1])
         if key not in self.listed:
-            self.listed[key] = pairs, find()  # the pairs stay, and so does their id
+            self.listed[key] = pairs, find()  # while the pairs are kept, their id stays valid
         found: Found = self.listed[key][1]
         return found
 
@@ -286,17 +287,17 @@ def entries_of(x: Sparse, steps: Ints) -> tuple[Ints, Ints]:
     return ranges(x.indptr[steps], counts), counts
 
 
-def shard_bounds(lengths: Sequence[int], most: int | None = None) -> list[tuple[int, int]]:
-    """First sequence and end of each shard: sequences of at most ``most`` steps (SHARD if None), or one that is longer.
+def shard_bounds(lengths: Sequence[int], most: int = SHARD) -> list[tuple[int, int]]:
+    """First sequence and end of each shard: sequences of at most ``most`` steps, or one that is longer.
 
-    The same cut wherever the data are, in memory or on disk: sums over them have the same bits.
+    Data in memory and on disk are cut at the same places, so sums over them have the same bits.
 
     >>> shard_bounds([SHARD - 10, 10, 1, 2 * SHARD])
     [(0, 2), (2, 3), (3, 4)]
     """
     bounds, begin, filled = [], 0, 0
     for n, length in enumerate(lengths):
-        if n > begin and filled + length > (SHARD if most is None else most):
+        if n > begin and filled + length > most:
             bounds.append((begin, n))
             begin, filled = n, 0
         filled += length

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hscrf.arrays import Floats, Ints, ranges
 
-ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplies bits apart
+ODD = np.uint64(0x9E3779B97F4A7C15)  # an odd factor that spreads bits
 ALL = (1 << 64) - 1
 Index = NDArray[np.integer[Any]]
 Hashes = NDArray[np.uint64]

@@ -54,7 +54,7 @@ def kind_of(X: Sequence[Any]) -> str:
 
 
 def check_several(X: Any) -> None:
-    """Raise for one sequence where a list of sequences is expected, as far as it can be told."""
+    """Raise if X looks like one sequence where a list of sequences is expected."""
     if isinstance(X, Mapping) or not hasattr(X, "__len__"):
         raise ValueError(f"X is {a_type(X)}, expected a list of sequences")
     rows = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"  # integers may be symbols

@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,18 +27,26 @@ class ClusterError(RuntimeError):
     """The cluster cannot continue: it has no workers, they die repeatedly, or their libraries differ."""
 
 
+class Patience(NamedTuple):
+    """How many seconds a driver waits for workers."""
+
+    frozen: float = 60.0  # without a heartbeat: then other workers get the tasks
+    gone: float = 120.0  # without any worker: then training ends
+
+
+PATIENCE = Patience()
+
+
 class Cluster:
     """The workers of a client. The results have the same bits even if some workers fail.
 
-    A task whose worker dies runs again on another one. A worker without a heartbeat for ``frozen`` seconds is
-    removed. Without workers for ``gone`` seconds, or if the same task kills several workers, a ClusterError is raised.
+    A task whose worker dies runs again on another one. A worker that has no heartbeat is removed after a time. Without
+    workers for some time, or if the same task kills several workers, a ClusterError is raised.
     """
 
-    frozen = 60.0  # seconds without a heartbeat after which other workers get the tasks
-    gone = 120.0  # seconds without any worker after which training ends
-
-    def __init__(self, client: Any, n_jobs: int = 1) -> None:
+    def __init__(self, client: Any, n_jobs: int = 1, patience: Patience = PATIENCE) -> None:
         self.client, self.n_jobs = client, n_jobs
+        self.frozen, self.gone = patience
         self.alone_since: float | None = None  # time when the last worker disappeared
         self.check_versions()
 
@@ -148,11 +156,13 @@ class Cluster:
         if len(known) > len(frozen):
             self.alone_since = None
             for address in frozen:
-                say(f"worker {address} has not responded for {self.frozen:.0f} s: its tasks go to other workers")
+                print_line(f"worker {address} has not responded for {self.frozen:.0f} s: its tasks go to other workers")
                 self.client.run_on_scheduler(remove_worker, address=address)
         elif self.alone_since is None:
             self.alone_since = time.monotonic()
-            say(f"the cluster has no {'living ' if known else ''}workers: waiting up to {self.gone:.0f} s for one")
+            print_line(
+                f"the cluster has no {'living ' if known else ''}workers: waiting up to {self.gone:.0f} s for one"
+            )
         elif time.monotonic() - self.alone_since > self.gone:
             told = "training can be resumed from its checkpoint"
             raise ClusterError(f"the cluster has had no workers for {self.gone:.0f} s; {told}")
@@ -235,7 +245,7 @@ def large_graphs() -> Iterator[None]:
         yield
 
 
-def say(message: str) -> None:
+def print_line(message: str) -> None:
     """Print a line on standard error."""
     print(message, file=sys.stderr, flush=True)
 

@@ -28,6 +28,7 @@ from hscrf.observations.columns import read_rows
 from hscrf.observations.readers import kind_of, length_of, pack_items
 from hscrf.observations.sieve import Sieve, hash_name
 from hscrf.scale.problems import Problems, without_bad
+from hscrf.scale.sizes import Sizes
 from hscrf.scale.sources import Source, SourceSequence
 from hscrf.scale.spool import Spool, SpoolFile, remove
 from hscrf.scale.tasks import is_stopped
@@ -42,11 +43,8 @@ class FirstPassSettings:
     model: Learner
     folder: str
     skip: bool  # whether bad sequences are left out
-    batch: int  # steps of named features that are packed at a time
-    shard: int  # steps of other observations that are packed at a time
-    many: int  # with more names than this, rare ones are found before any is stored
-    slots: int  # number of counters of a sieve
-    scheme: Any = None  # None: as the first labels show
+    sizes: Sizes
+    scheme: Any = None  # None: detected from the first labels
     sieve: str | None = None  # the file of a sieve that drops rare names
 
 
@@ -125,7 +123,7 @@ class StretchLearner:
             lengths.extend(length_of(item.x) for item in batch.items)
             good.extend(n in {*kept} for n in range(len(batch.items)))
             names = 0 if self.frame is None else len(self.frame.encoder.names)
-            many = names > self.settings.many and self.settings.sieve is None and self.model.min_count > 1
+            many = names > self.settings.sizes.names and self.settings.sieve is None and self.model.min_count > 1
             if many:
                 break
             if part is not None:
@@ -142,7 +140,8 @@ class StretchLearner:
         """The sequences in batches."""
         batch, held, most = SourceBatch([], []), 0, 0
         for item, source in sequences(self.stretch, self.problems):
-            most = most or (self.settings.batch if is_named(item.x) else self.settings.shard)
+            sizes = self.settings.sizes
+            most = most or (sizes.batch if is_named(item.x) else sizes.cuts.shard)
             if held >= most:
                 yield batch
                 batch, held = SourceBatch([], []), 0
@@ -259,7 +258,7 @@ def widest(one: Scheme, other: Scheme) -> Scheme:
 
 def count_hashes(stretch: Stretch, settings: FirstPassSettings) -> str:
     """Count all names of a stretch by their hashes; return the file of the counts."""
-    sieve = Sieve(settings.model.min_count, settings.slots)
+    sieve = Sieve(settings.model.min_count, settings.sizes.slots)
     for item, _ in sequences(stretch, Problems(skip=True)):
         with contextlib.suppress(ValueError, TypeError):  # bad sequences are found when they are packed
             kind, X = kind_of([item.x]), [item.x]

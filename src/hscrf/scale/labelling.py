@@ -26,13 +26,11 @@ from hscrf.observations.packed import Observations
 from hscrf.observations.readers import kind_of, length_of
 from hscrf.progress import waiting
 from hscrf.scale.arrays import OBSERVED, feature_count, labels_in, observation_arrays, observations_in
-from hscrf.scale.cluster import Cluster, PickledArgument, unpickled
+from hscrf.scale.cluster import PickledArgument, unpickled
 from hscrf.scale.memory import keep_memory
 from hscrf.scale.problems import Problems, without_bad
 from hscrf.scale.sources import PartSource, SourceSequence
 from hscrf.topology import Topology
-
-STEPS = 1 << 16  # steps of a file of sequences to be labelled
 
 
 class SequencesFile(NamedTuple):
@@ -70,7 +68,7 @@ class Labelling:
 
     def __init__(self, shards: Any, model: Model) -> None:
         self.shards, self.model = shards, model
-        self.cluster = None if shards.client is None else Cluster(shards.client, model.n_jobs)
+        self.cluster = None if shards.client is None else shards._cluster(model.n_jobs)
         self.problems = Problems(shards.errors == "skip")
         self.files = self._packed()
         self.sent: PickledArgument | None = None  # the model
@@ -95,7 +93,8 @@ class Labelling:
                 header: dict[str, Any] = {"kind": "sequences", "files": self._entries(folder, line)}
             return header | {"skipped": self.problems.count, "told": self.problems.messages}, {}
 
-        header, _, folder = shards.stored({"labelling": STEPS, "class": type(model).__name__, **frame}, write)
+        settings = {"labelling": shards.sizes.labelled, "class": type(model).__name__, **frame}
+        header, _, folder = shards.stored(settings, write)
         return [SequencesFile(os.path.join(folder, e["file"]), e["digest"], k) for k, e in enumerate(header["files"])]
 
     def _entries(self, folder: str, line: Any) -> list[dict[str, Any]]:
@@ -119,7 +118,7 @@ class Labelling:
         for k, source in enumerate(self.shards.sources):
             for item in source.items(self.problems.note if self.problems.skip else None):
                 length = length_of(item.x)
-                if group and steps + length > STEPS:
+                if group and steps + length > self.shards.sizes.labelled:
                     yield group
                     group, steps = [], 0
                 group.append((item, k))
@@ -197,7 +196,7 @@ class Labelling:
             return list(self._each(write_labels, self.model.coef_, path, loss))
 
     def _each(self, function: Any, weights: Floats, *arguments: Any) -> Iterator[Any]:
-        """The function of every file, here or on the cluster."""
+        """The results of a function for every file, computed here or on the cluster."""
         if self.cluster is None:
             return (function(file, self.model, weights, *arguments) for file in self.files)
         if self.sent is None:

@@ -22,7 +22,7 @@ from hscrf.objective.likelihood import cut_by_kind
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.sharded import ShardedLoss
-from hscrf.objective.workers import Workers
+from hscrf.objective.workers import CUTS, Workers
 from hscrf.observations.packed import Observations
 from hscrf.scale.shardfile import RowsCache, ShardFile, ShardRows
 
@@ -33,11 +33,12 @@ class SharedData:
 
     scorer: Scorer
     costs: Costs | None = None
+    chunk: int = CUTS.chunk  # steps of a chunk
     loaded: RowsCache = field(default_factory=RowsCache)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without rows: other processes read their own."""
-        return {"scorer": self.scorer, "costs": self.costs}
+        return {name: value for name, value in self.__dict__.items() if name != "loaded"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({**state, "loaded": RowsCache()})
@@ -119,7 +120,7 @@ class StoredShard:
     def _cut(self, which: Ints) -> list[Ints]:
         """Chunks of some sequences, by their numbers in the whole data set."""
         rows = self._rows()
-        cuts = cut_by_kind(np.diff(rows.observations.offsets), rows.complete, which - self.first)
+        cuts = cut_by_kind(np.diff(rows.observations.offsets), rows.complete, which - self.first, self.shared.chunk)
         return [some + self.first for some in cuts]
 
     def _taken(self, numbers: Ints) -> tuple[Ints, Chunk]:
@@ -148,8 +149,9 @@ class StoredLoss(ShardedLoss):
         costs: Costs | None = None,
         complete: bool = True,
         places: Any = None,
+        chunk: int = CUTS.chunk,
     ) -> None:
-        shared = SharedData(scorer, costs)
+        shared = SharedData(scorer, costs, chunk)
         shards = [
             StoredShard(shared, file, None if sample_weight is None else own_weights(sample_weight, file))
             for file in files

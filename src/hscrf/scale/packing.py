@@ -1,9 +1,9 @@
 """Pack sources into shards on disk, in two passes.
 
 The first pass reads the text, learns the frame, and packs the sequences with provisional numbers. The second converts
-them to their final form and writes the shards. Several processes may share either pass. The shards have the same bits
-as those of one process: frames are merged in the order of the sources, and the lengths of all sequences determine the
-cuts.
+them to their final form and writes the shards. Either pass may be divided among several processes. The shards have the
+same bits as those of one process: frames are merged in the order of the sources, and the lengths of all sequences
+determine the cuts.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from hscrf.estimator.checks import warn_of_typos
 from hscrf.estimator.contract import Learner
 from hscrf.estimator.frame import Frame
 from hscrf.labels.packed import SegmentLengths
-from hscrf.objective import workers
-from hscrf.observations import packed
 from hscrf.observations.encoder import Numbers
 from hscrf.observations.packed import shard_bounds
-from hscrf.observations.sieve import SLOTS, Sieve
+from hscrf.observations.sieve import Sieve
 from hscrf.progress import waiting
 from hscrf.scale.first_pass import (
     FirstPassSettings,
@@ -39,14 +37,11 @@ from hscrf.scale.first_pass import (
 )
 from hscrf.scale.problems import Problems
 from hscrf.scale.second_pass import PlacedError, ShardDraft, ShardSettings, Slice, WrittenShard, measure, write_finished
+from hscrf.scale.sizes import Sizes
 from hscrf.scale.sources import Source, stretches_of
 from hscrf.scale.spool import SpoolFile, remove
 from hscrf.scale.tasks import TaskRunner
 from hscrf.topology import Topology
-
-BATCH = 1 << 15  # steps of named features that are packed at a time; feature dicts take much memory
-MANY = 10_000_000  # names (about 150 bytes each); with more, an extra pass finds the rare ones
-WORTH = 1 << 19  # from this number of steps on, several processes write shards
 
 
 class Packer:
@@ -62,14 +57,17 @@ class Packer:
     skip : bool
     runner : TaskRunner
         The processes that do the work.
+    sizes : Sizes
     """
 
-    def __init__(self, model: Learner, sources: Sequence[Source], folder: str, skip: bool, runner: TaskRunner) -> None:
-        self.model, self.sources, self.folder = model, sources, folder
+    def __init__(
+        self, model: Learner, sources: Sequence[Source], folder: str, skip: bool, runner: TaskRunner, sizes: Sizes
+    ) -> None:
+        self.model, self.sources, self.folder, self.sizes = model, sources, folder, sizes
         self.runner = runner
         self.problems = Problems(skip)
         own = model if self.runner.size == 1 else clone(model)  # other processes need no weights
-        self.settings = FirstPassSettings(own, folder, skip, BATCH, packed.SHARD, MANY, SLOTS)
+        self.settings = FirstPassSettings(own, folder, skip, sizes)
 
     def run(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Write all shards; return their manifest: a header and arrays, which hold the settled frame too."""
@@ -88,7 +86,8 @@ class Packer:
     def _stretches(self) -> list[Stretch]:
         """The sources as tasks for the runner."""
         sources = [source.absolute() for source in self.sources] if self.runner.is_remote else self.sources
-        return [Stretch(k, first, own) for k, (first, own) in enumerate(stretches_of(sources, self.runner.size))]
+        found = stretches_of(sources, self.runner.size, self.sizes.reading)
+        return [Stretch(k, first, own) for k, (first, own) in enumerate(found)]
 
     def _learn(self, stretches: Sequence[Stretch], line: Any) -> tuple[list[Learned], Frame, list[Numbers]]:
         """Learn from all sources, and keep their sequences packed.
@@ -155,13 +154,13 @@ class Packer:
         return frame, numbers
 
     def _has_many(self, frame: Frame) -> bool:
-        return len(frame.encoder.names) > MANY and self.settings.sieve is None and self.model.min_count > 1
+        return len(frame.encoder.names) > self.sizes.names and self.settings.sieve is None and self.model.min_count > 1
 
     def _sieve(self, stretches: Sequence[Stretch], line: Any) -> str:
         """Count all names by their hashes, to find rare ones; return the file of the counts."""
         if line is not None:
             line.what, line.count = "counting names", 0
-        sieve = Sieve(self.model.min_count, self.settings.slots)
+        sieve = Sieve(self.model.min_count, self.sizes.slots)
         for path in self.runner.map(count_hashes, stretches, self.folder, self.settings):
             sieve.merge(np.load(path, mmap_mode="r"))
             os.unlink(path)
@@ -176,9 +175,9 @@ class Packer:
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         for own in learned:
             self.problems.add(own.problems)
-        drafts = drafts_of(learned)
+        drafts = drafts_of(learned, self.sizes.cuts.shard)
         good = np.concatenate([own.lengths[own.good] for own in learned])
-        runner = self.runner if int(good.sum()) >= WORTH else TaskRunner()
+        runner = self.runner if int(good.sum()) >= self.sizes.writing else TaskRunner()
         if frame.encoder.has_columns and frame.encoder.standardize:
             for moments in runner.map(measure, drafts, self.folder):
                 frame.encoder.measure(moments)
@@ -237,7 +236,7 @@ class Packer:
             paths.append(None if same else os.path.join(self.folder, f"numbers-{k:06d}.npy"))
             if paths[-1] is not None:
                 np.save(paths[-1], final)
-        return ShardSettings(bare, paths, self.folder, self.settings.skip, workers.CHUNK)
+        return ShardSettings(bare, paths, self.folder, self.settings.skip, self.sizes.cuts.chunk)
 
 
 class Disagreement(Exception):
@@ -248,12 +247,12 @@ class Disagreement(Exception):
         self.error = error
 
 
-def drafts_of(learned: Sequence[Learned]) -> list[ShardDraft]:
+def drafts_of(learned: Sequence[Learned], shard: int) -> list[ShardDraft]:
     """Cut the sequences of all stretches into shards, as :func:`shard_bounds` does; empty shards are left out."""
     good = np.concatenate([own.good for own in learned])
     before = np.append(0, np.cumsum(good))  # good sequences before each
     lengths = np.concatenate([own.lengths for own in learned]).tolist()
-    bounds = [(int(before[a]), int(before[b])) for a, b in shard_bounds(lengths)]
+    bounds = [(int(before[a]), int(before[b])) for a, b in shard_bounds(lengths, shard)]
     pieces = [(piece, k) for k, own in enumerate(learned) for piece in own.pieces]
     begins = np.append(0, np.cumsum([piece.count for piece, _ in pieces])).tolist()
     found: list[ShardDraft] = []

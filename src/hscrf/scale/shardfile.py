@@ -21,7 +21,7 @@ from hscrf.inference.posterior import Posterior
 from hscrf.labels.labels import Labels
 from hscrf.labels.packed import PackedLabels, closed_labels, pack_labels
 from hscrf.objective.likelihood import cut_by_kind
-from hscrf.objective.workers import cut_chunks
+from hscrf.objective.workers import CUTS, cut_chunks
 from hscrf.observations.packed import Divided, Observations
 from hscrf.potentials import Potentials
 from hscrf.scale.arrays import Arrays, allowed_arrays, feature_count, labels_in, observation_arrays, observations_in
@@ -44,12 +44,12 @@ def write_shard(
     source: Ints,
     place: Ints,
     infer: bool = False,
-    chunk: int | None = None,
+    chunk: int = CUTS.chunk,
 ) -> tuple[str, int]:
     """Write sequences in their final form, with their places; return the checksum and the number of chunks.
 
     With ``infer``, impossible partial labels are an error here instead of during evaluation. ``chunk`` is the number
-    of steps of a chunk, if not the default.
+    of steps of a chunk.
     """
     known, lengths = pack_labels(part.labels), np.diff(part.observations.offsets)
     complete = known.complete_sequences()

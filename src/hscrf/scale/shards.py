@@ -23,14 +23,14 @@ from hscrf.features.specifications import Segment
 from hscrf.objective.likelihood import checked_weights
 from hscrf.objective.margin import Costs
 from hscrf.objective.scorer import Scorer
-from hscrf.objective.workers import CHUNK, Workers
-from hscrf.observations import packed
+from hscrf.objective.workers import Workers
 from hscrf.scale.cache import Cache, key_of, write_manifest
-from hscrf.scale.cluster import Cluster, ClusterLoss, known_workers
+from hscrf.scale.cluster import PATIENCE, Cluster, ClusterLoss, known_workers
 from hscrf.scale.loss import StoredLoss
 from hscrf.scale.packing import Packer, load_frame, settings_of
 from hscrf.scale.problems import Problems
 from hscrf.scale.shardfile import ShardFile
+from hscrf.scale.sizes import SIZES
 from hscrf.scale.sources import FileSource, PartSource, Source, files_of
 from hscrf.scale.tasks import TaskRunner
 
@@ -77,6 +77,7 @@ class Shards:
         if errors not in ("raise", "skip"):
             raise ValueError(f"errors is {errors!r}, expected 'raise' or 'skip'")
         self.sources, self.errors, self.key = list(sources), errors, key
+        self.sizes, self.patience = SIZES, PATIENCE
         self.client: Any = None
         self.bad = Problems(errors == "skip")  # set when the data are packed; shared with copies
         self.done: set[str] = set()  # keys that this object has packed
@@ -206,10 +207,11 @@ class Shards:
             raise ValueError("a Segment function reads the user's observations, which shards do not keep")
 
         def write(folder: str) -> Manifest:
-            return Packer(model, self.sources, folder, self.errors == "skip", self._runner(model, folder)).run()
+            runner = self._runner(model, folder)
+            return Packer(model, self.sources, folder, self.errors == "skip", runner, self.sizes).run()
 
-        settings = {"chunk": CHUNK, "model": settings_of(model)}
-        header, arrays, folder = self.stored(settings, write, tell=bool(model.verbose))
+        settings = {"chunk": self.sizes.cuts.chunk, "model": settings_of(model)}
+        header, arrays, folder = self.stored(settings, write, verbose=bool(model.verbose))
         return PackedShards(load_frame(header, arrays, model), header, arrays, folder, self)
 
     def pack(self, model: Learner, *, client: Any = None) -> None:
@@ -226,6 +228,10 @@ class Shards:
 
         self.on_cluster(client).packed_for(clone(model))
 
+    def _cluster(self, n_jobs: int) -> Cluster:
+        """The workers of the client, each with ``n_jobs`` threads."""
+        return Cluster(self.client, n_jobs, self.patience)
+
     def _runner(self, model: Learner, folder: str) -> TaskRunner:
         """The workers that pack into a folder: those of the client, or processes of this machine."""
         jobs = (os.cpu_count() or 1) if model.n_jobs == -1 else model.n_jobs
@@ -233,7 +239,7 @@ class Shards:
             return TaskRunner(jobs)
 
         def connect() -> Cluster | None:
-            cluster = Cluster(self.client, model.n_jobs)
+            cluster = self._cluster(model.n_jobs)
             files = [source.name for source in self.sources if isinstance(source, FileSource)]
             if cluster.can_pack([os.path.abspath(name) for name in files[:1]], folder):
                 return cluster
@@ -246,7 +252,7 @@ class Shards:
     # -- the cache
 
     def stored(
-        self, settings: Mapping[str, Any], write: Callable[[str], Manifest], tell: bool = False
+        self, settings: Mapping[str, Any], write: Callable[[str], Manifest], verbose: bool = False
     ) -> tuple[dict[str, Any], dict[str, Any], str]:
         """Return these data packed with some settings: from the cache, or written now.
 
@@ -258,7 +264,7 @@ class Shards:
             Settings of the model that packed data depend on.
         write : callable
             Writes the packed data into a folder and returns header and arrays of their manifest.
-        tell : bool
+        verbose : bool
             Whether to print how the settings differ from those of shards of the same sources.
 
         Returns
@@ -268,7 +274,7 @@ class Shards:
         folder : str
         """
         names = [self._name(source) for source in self.sources]
-        made_of = {"format": FORMAT, "shard": packed.SHARD, "errors": self.errors, "names": names, **settings}
+        made_of = {"format": FORMAT, "shard": self.sizes.cuts.shard, "errors": self.errors, "names": names, **settings}
         key = key_of(made_of)
         before = [source.state() for source in self.sources]
         found = None
@@ -276,8 +282,8 @@ class Shards:
             found = self.cache.find(key, self.sources)
         if found is None:
             made_of = json.loads(json.dumps(made_of))
-            if tell:
-                self._tell_differences(made_of)
+            if verbose:
+                self._print_differences(made_of)
             with self.cache.making(key) as folder:
                 header, arrays = found = write(folder)
                 write_manifest(folder, {**header, "made_of": made_of}, arrays, self.sources)
@@ -286,7 +292,7 @@ class Shards:
         self.bad.count, self.bad.messages[:] = found[0].get("skipped", 0), found[0].get("told", [])
         return *found, self.cache.path(key)
 
-    def _tell_differences(self, made_of: dict[str, Any]) -> None:
+    def _print_differences(self, made_of: dict[str, Any]) -> None:
         """Print which settings differ from those of cached shards of the same sources."""
         differ = self.cache.difference(made_of, self.sources)
         if differ:
@@ -369,8 +375,9 @@ class PackedShards:
     def objective(self, scorer: Scorer, sample_weight: Any, workers: Workers, costs: Costs | None) -> StoredLoss:
         """Return the loss over all shards, evaluated here or by the cluster."""
         weights = None if sample_weight is None else checked_weights(sample_weight, len(self.lengths))
-        loss = StoredLoss(scorer, self.files, weights, workers, costs, self.complete, self._error)
-        return loss if self.shards.client is None else ClusterLoss(loss, Cluster(self.shards.client, workers.n_jobs))
+        chunk = self.shards.sizes.cuts.chunk
+        loss = StoredLoss(scorer, self.files, weights, workers, costs, self.complete, self._error, chunk)
+        return loss if self.shards.client is None else ClusterLoss(loss, self.shards._cluster(workers.n_jobs))
 
     def _error(self, n: int, error: Exception) -> Exception:
         """An error about a sequence with its file and line."""

@@ -18,7 +18,6 @@ from hscrf.errors import DataFileError, InfeasibleError, SequenceError, a_type, 
 from hscrf.io.recipe import Features, Recipe
 from hscrf.io.sniffing import format_of, suffix_of
 
-LEAST = 32 << 20  # from this number of bytes on, several processes read files
 STRETCHES = 2  # stretches for each process, to balance the load
 SEEN = 100  # number of sequences of the first file that determine the features
 Skip = Callable[[Exception], object]
@@ -169,15 +168,14 @@ class PartSource:
         return self
 
 
-def stretches_of(sources: Sequence[Source], size: int, least: int | None = None) -> list[tuple[int, Sequence[Source]]]:
+def stretches_of(sources: Sequence[Source], size: int, least: int) -> list[tuple[int, Sequence[Source]]]:
     """Divide sources into stretches of neighbours for ``size`` processes.
 
     Returns the number of the first source of each stretch, and its sources. All sources are one stretch if they have
-    fewer than ``least`` bytes (``LEAST`` if None), or if only this process can read them.
+    fewer than ``least`` bytes, or if only this process can read them.
     """
     if size == 1 or not all(source.travels() for source in sources):
         return [(0, sources)]
-    least = LEAST if least is None else least
     states = [source.state() for source in sources]
     sizes = [least if state is None else state["size"] for state in states]  # the size of a part is unknown
     total = sum(sizes)

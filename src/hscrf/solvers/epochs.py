@@ -72,7 +72,7 @@ def bundles_of(
 
 
 def batch_size(batch: int | None, n: int, most: int) -> int:
-    """The number of sequences in a batch; None makes some 250 batches of n sequences, or more, none above ``most``."""
+    """The number of sequences in a batch; None makes about 250 batches of n sequences, none larger than ``most``."""
     return max(1, min(most, n // 250)) if batch is None else batch
 
 

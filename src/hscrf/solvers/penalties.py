@@ -1,14 +1,14 @@
 """The choice of L2 penalties by held-out errors.
 
-All training sequences are held out once, fold by fold; the sequences of a group (a person, a document) stay together.
-The folds are fitted along a path of penalties from strong to weak, each fit starting where the last one ended. The path
-goes on beyond either end as long as that helps. The penalty with the fewest held-out errors is taken, unless its lead
-over the plain penalty is within noise: 1.5 standard errors over the groups. Then each group of weights, transitions and
-the features of each level, gets a factor, upwards or downwards, as long as that leads by more than noise.
+The training sequences are divided into folds; the sequences of a group (a person, a document) stay in one fold. Each
+fold is held out once. The models of all folds are fitted to one penalty after the other, from strong to weak; each fit
+starts at the weights of the one before. The path goes on to stronger or weaker penalties as long as the held-out errors
+fall. The penalty with the fewest errors is taken, unless its lead over the plain penalty is within noise: 1.5 standard
+errors over the groups. Then the transitions, and the features of each level, get a factor each. A factor is raised or
+lowered as long as that gives a lead beyond noise.
 
-The errors are labels that are wrong where the most probable ones are guessed, states of steps and borders of segments,
-made smooth. The errors that a model itself expects would fall as it gets more confident, even if it is right no more
-often.
+The errors are those of the most probable states of steps and borders of segments, made smooth. The errors that a model
+itself expects are of no use here: they fall when a model gets more confident, even if it is not right more often.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from hscrf.solvers.course import INTERRUPTED, Penalty, Progress, Solver
 from hscrf.solvers.lbfgs import LBFGS
 
 TRANSITIONS = "transitions"  # the group of the weights of parents and their children
-FOLDS, MORE_FOLDS = 2, 4  # of many groups, of few
+FOLDS, MORE_FOLDS = 2, 4  # folds of more than MANY groups, and of fewer
 MANY = 100  # groups
-STEP = math.sqrt(10.0)  # from one penalty to the next, of all weights or of a group
+STEP = math.sqrt(10.0)  # ratio of two neighbouring penalties, of all weights or of a group
 WAY = (1.0, 0.32, 0.1)  # first penalties of the path
-LIMITS = (0.01, 100.0)  # of the overall penalty
+LIMITS = (0.01, 100.0)  # smallest and largest overall penalty
 FARTHEST = 40.0  # the largest factor of a group, and one over the smallest
-PATIENCE = 2  # steps without a better penalty after which the path ends
-NOISE = 1.5  # standard errors of a difference
-SOLVER = LBFGS(max_iter=100, period=5, delta=5e-4)  # of the folds; a stricter rule changes no decision
+PATIENCE = 2  # steps without a better penalty that end the path
+NOISE = 1.5  # standard errors that a lead must exceed
+SOLVER = LBFGS(max_iter=100, period=5, delta=5e-4)  # fits the folds; a stricter stopping rule changes no decision
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Weighting:
         return sorted(found, key=lambda group: group != TRANSITIONS) if len(found) > 1 else []
 
     def each(self, amount: float, factors: Mapping[str, float]) -> Penalty:
-        """The penalty of each weight; the amount itself where no factor differs from one."""
+        """The penalty of each weight; only the amount if all factors are one."""
         times = [own * factors.get(group, 1.0) for own, group in zip(self.own, self.groups, strict=True)]
         return amount if set(times) <= {1.0} else amount * np.repeat(times, self.sizes)
 
@@ -118,7 +118,7 @@ class Search:
             self.progress.close("the search for c2 was interrupted")
 
     def walk(self) -> Trial:
-        """Find the best overall penalty; the trial of the plain one."""
+        """Find the best overall penalty; return the trial of the plain one."""
         way = {}
         for c2 in dict.fromkeys((*WAY, self.plain)):
             way[c2] = self.best = self.attempt(c2, {})
@@ -169,9 +169,7 @@ class Search:
         seconds = time.perf_counter() - self.began
         entry = {"c2": c2, "factors": factors, "group": group, "errors": float(errors.sum()), "lead": 0.0}
         self.path.append({**entry, "better": False, "n_iter": n_iter, "seconds": seconds})
-        self.progress.write(
-            f"c2 {c2:.3g}{spoken_factors(factors)}  held-out errors {errors.sum():.1f}  {seconds:.1f} s"
-        )
+        self.progress.write(f"c2 {c2:.3g}{factors_text(factors)}  held-out errors {errors.sum():.1f}  {seconds:.1f} s")
         return Trial(self.path[-1], errors, weights)
 
     def first_weights(self) -> Floats:
@@ -192,7 +190,7 @@ def reason_of(best: Trial, plain: Trial) -> str:
     if best is plain:
         return f"c2 = {c2:g} was kept: no other penalty had fewer held-out errors beyond noise"
     fewer = 100 * (1 - best.total / plain.total)
-    taken = f"c2 = {best.entry['c2']:g}{spoken_factors(best.entry['factors'])}"
+    taken = f"c2 = {best.entry['c2']:g}{factors_text(best.entry['factors'])}"
     lead = f"{best.lead(plain):.1f} standard errors"
     return f"{taken} was chosen: {fewer:.1f} % fewer held-out errors than c2 = {c2:g} ({lead})"
 
@@ -227,7 +225,7 @@ def two_digits(penalty: float) -> float:
     return float(f"{penalty:.2g}")
 
 
-def spoken_factors(factors: Mapping[str, float]) -> str:
+def factors_text(factors: Mapping[str, float]) -> str:
     """Factors other than one, as text."""
     shown = [f"{group} x{factor:.3g}" for group, factor in factors.items() if factor != 1.0]
     return "".join(f", {words}" for words in shown)

@@ -14,7 +14,7 @@ SMALL = 1e-6  # a scale below this is multiplied into its weights
 class ScaledWeights:
     """The weights ``scale * base``, with one scale for each group of weights, and the mean of all iterates.
 
-    To shrink all weights changes a few scales only. A step d of ``base`` is added to ``late`` too, times the sum of the
+    Shrinking all weights changes only a few scales. A step d of ``base`` is added to ``late`` too, times the sum of the
     scales before it: then the iterates w_1 .. w_n sum to ``summed * base - late``. So neither L2 nor the mean costs
     anything for weights that a step does not touch.
     """

@@ -150,7 +150,7 @@ class StackedCRF(BaseEstimator, PosteriorAnswers):
         labels, delimited = self._read(Y, np.diff(packed.offsets).tolist(), crf)
         targets = targets_of(labels, delimited)
         if not targets:
-            raise ValueError("Y knows no state of any step, expected labels that a classifier can learn")
+            raise ValueError("Y has no known state, expected labels that a classifier can learn")
         rows = window_matrix(packed, self.window)
         folds = make_folds(self.cv, len(X), self.groups if groups is None else groups, self.random_state)
         columns: dict[str, Floats] = {}

@@ -1,4 +1,4 @@
-"""The engine behind autograd: log masses forward, expected counts backward, differences of counts for one more."""
+"""The engine behind autograd: log masses forward, expected counts backward, then differences of counts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ STENCIL = ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0))  # a first derivative, ti
 class Evaluation:
     """One evaluation of a loss: its terms, the keys of its values, and the counts that forward leaves for backward.
 
-    ``weights`` are those that the losses of the sequences will be summed with, if the caller has them: if it
-    comes so, backward needs no second pass. None stands for equal weights. ``reader`` waits for a copy of the values
-    that was started already.
+    ``weights`` are those that the caller will sum the losses with, if they are known: if backward finds the same ones,
+    it needs no second pass. None stands for equal weights. ``reader`` waits for a copy of the values that was started
+    already.
     """
 
     def __init__(

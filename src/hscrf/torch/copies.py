@@ -13,7 +13,7 @@ from hscrf.topology import Topology
 
 
 def hidden_values(topology: Topology, values: Mapping[Key, Any]) -> dict[Key, Any]:
-    """The engine's values of all parts. Copies of a state share the scores of its segments, and those as a parent.
+    """The engine's values of all parts. Copies of a state share the scores of its segments and its scores as a parent.
 
     Tables already have a column for each copy of a child. No first child remembers a state.
     """

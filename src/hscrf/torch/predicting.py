@@ -189,5 +189,5 @@ def numbered(which: Sequence[int], name: str) -> Iterator[None]:
 
 
 def _asked_name(evidence: Any) -> str:
-    """What is to blame where a sequence has no configuration."""
+    """The name of the argument that is the cause if a sequence has no configuration."""
     return "X" if evidence is None else "evidence"

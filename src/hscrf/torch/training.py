@@ -30,7 +30,7 @@ class Schedule(NamedTuple):
 
 
 class TrainingOutcome(NamedTuple):
-    """What training came to."""
+    """The result of training."""
 
     loss: float  # mean over the sequences, in the epoch that was kept
     history: list[dict[str, Any]]

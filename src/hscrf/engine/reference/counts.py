@@ -8,7 +8,7 @@ import numpy as np
 
 from hscrf.arrays import Floats, Ints
 from hscrf.engine.reference.layers import Layer, Links, Segments
-from hscrf.engine.reference.recursion import Leaves, Runs, blocks, walk
+from hscrf.engine.reference.recursion import ROOM, Leaves, Runs, blocks, walk
 from hscrf.potentials import Arrays, Key
 
 
@@ -27,7 +27,13 @@ class ExpectedSums(NamedTuple):
 
 
 def outside(
-    layer: Layer, leaves: Leaves, top: Segments, posterior: Floats, walked: Runs | None, found: ExpectedSums
+    layer: Layer,
+    leaves: Leaves,
+    top: Segments,
+    posterior: Floats,
+    walked: Runs | None,
+    found: ExpectedSums,
+    room: int = ROOM,
 ) -> Floats | None:
     """From the posteriors (segments, states) of the top level to all counts of the layer, and those of its bottom.
 
@@ -36,7 +42,7 @@ def outside(
     """
     padded = np.concatenate([posterior, np.zeros_like(posterior[:1])])
     below = None if leaves.segments is None else np.zeros(leaves.table.shape[:2])
-    for rows in blocks(layer, top.start, top.length):
+    for rows in blocks(layer, top.length, room):
         start, length = top.start[rows], top.length[rows]
         forward = walked or walk(layer, leaves, start, length)
         within, after = forward.ends[layer.top], padded[top.at[rows]][:, : length[0], :, None]

@@ -13,7 +13,7 @@ from hscrf.engine.expectations import Expectations
 from hscrf.engine.reference.counts import ExpectedSums, count_own, outside
 from hscrf.engine.reference.layers import Layer, Segments
 from hscrf.engine.reference.paths import Choose, PathSegment, best, draw, trace_all
-from hscrf.engine.reference.recursion import Leaves, Runs, blocks, make_leaves, total, walk
+from hscrf.engine.reference.recursion import ROOM, Leaves, Runs, blocks, make_leaves, total, walk
 from hscrf.potentials import Arrays
 from hscrf.topology import Topology
 
@@ -23,8 +23,8 @@ Paths = tuple[NDArray[np.int32], NDArray[np.int8], Floats]
 class Reference:
     """Sequences of one topology; the methods are those of :class:`hscrf.engine.Batch`."""
 
-    def __init__(self, topology: Topology, offsets: Ints, evidence: Evidence | None) -> None:
-        self.topology, self.offsets = topology, offsets
+    def __init__(self, topology: Topology, offsets: Ints, evidence: Evidence | None, room: int = ROOM) -> None:
+        self.topology, self.offsets, self.room = topology, offsets, room
         self.evidence = evidence or Evidence.none(topology, offsets)
 
     def log_partition(self, values: Arrays) -> Floats:
@@ -45,7 +45,7 @@ class Reference:
         posterior = {0: model.posterior_of_root(log_z)}
         for layer in model.layers:
             top, walked = model.segments[layer.top], model.runs.get(layer.top)
-            below = outside(layer, model.leaves(layer), top, posterior[layer.top], walked, found)
+            below = outside(layer, model.leaves(layer), top, posterior[layer.top], walked, found, self.room)
             if below is not None:
                 posterior[layer.bottom] = below
         for d, segments in model.segments.items():
@@ -74,7 +74,7 @@ class Reference:
         return states, ends, log_z[:, 0]
 
     def _model(self, values: Arrays, explicit: Sequence[int]) -> ReferenceModel:
-        return ReferenceModel(self.topology, self.offsets, self.evidence, values, explicit)
+        return ReferenceModel(self.topology, self.offsets, self.evidence, values, explicit, self.room)
 
     def _paths(self, values: Arrays, paths: int, ways: int | None, choose: Choose) -> Paths:
         """Paths back from the root: path r takes the r-th best way, or a draw."""
@@ -104,9 +104,15 @@ class ReferenceModel:
     """
 
     def __init__(
-        self, topology: Topology, offsets: Ints, evidence: Evidence, values: Arrays, explicit: Sequence[int]
+        self,
+        topology: Topology,
+        offsets: Ints,
+        evidence: Evidence,
+        values: Arrays,
+        explicit: Sequence[int],
+        room: int = ROOM,
     ) -> None:
-        self.offsets, self.values, self.steps = offsets, values, int(offsets[-1])
+        self.offsets, self.values, self.steps, self.room = offsets, values, int(offsets[-1]), room
         bottom = topology.depth - 1
         own = [
             d
@@ -143,7 +149,7 @@ class ReferenceModel:
         segments = self.segments[layer.top]
         mass = np.full((segments.first.size + 1, layer.state[layer.top].size, ways or 1), -np.inf)
         leaves = self.leaves(layer)
-        for rows in blocks(layer, segments.start, segments.length):
+        for rows in blocks(layer, segments.length, self.room):
             runs = walk(layer, leaves, segments.start[rows], segments.length[rows], None, ways)
             within = runs.ends[layer.top]
             if rows.size == segments.start.size:

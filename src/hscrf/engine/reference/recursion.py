@@ -153,11 +153,11 @@ def make_leaves(layer: Layer, segments: Segments | None, table: Floats) -> Leave
     return Leaves(segments, np.pad(found, ((0, 1), (0, 0), (0, 0)), constant_values=-np.inf))
 
 
-def blocks(layer: Layer, start: Ints, length: Ints) -> Iterator[Ints]:
-    """The numbers of runs that walk together: the longest first, as many as there is room for."""
+def blocks(layer: Layer, length: Ints, room: int = ROOM) -> Iterator[Ints]:
+    """The numbers of runs that walk together: the longest first, as many as have at most ``room`` numbers in all."""
     order = np.argsort(-length, kind="stable")
     size = sum(nodes.size for nodes in layer.state.values())
     while order.size:
-        n = max(1, ROOM // int(length[order[0]] * size))
+        n = max(1, room // int(length[order[0]] * size))
         yield order[:n]
         order = order[n:]

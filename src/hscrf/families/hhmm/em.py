@@ -1,4 +1,4 @@
-"""The E step, and the tables that the M step makes."""
+"""The E step and the M step."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hscrf.arrays import Floats, Ints
 from hscrf.engine import Batch, Evidence
 from hscrf.errors import InfeasibleError
 from hscrf.families.factors import FactorBlock
+from hscrf.families.hhmm.emissions import EmissionEncoder, MomentBlock, fit_gaussians, log
 from hscrf.features.blocks import Block, ConstantBlock
 from hscrf.labels.events import family_events, own_events
 from hscrf.labels.labels import Labels
@@ -68,6 +69,58 @@ def known_counts(scorer: Scorer, known: PackedLabels) -> dict[Key, Floats]:
     return counts
 
 
+class Maximisation:
+    """The M step: the most likely parameters for expected counts, times a Dirichlet prior.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        The blocks of the model, the emission last.
+    encoder : EmissionEncoder
+    smoothing : float
+        Added to each count of an event.
+    min_variance : float
+        The smallest variance of a Gaussian.
+    """
+
+    def __init__(self, scorer: Scorer, encoder: EmissionEncoder, smoothing: float, min_variance: float) -> None:
+        self.scorer, self.encoder = scorer, encoder
+        self.smoothing, self.min_variance = smoothing, min_variance
+
+    def __call__(self, statistics: Floats, former: Floats) -> Floats:
+        """Return the weights for expected counts; those of events without counts keep their former values."""
+        topology = self.scorer.topology
+        *tables, (emission, moments) = self.scorer.pieces(statistics)
+        counts = {block.key: dense(block, piece + self.smoothing) for block, piece in tables}
+        before = {block.key: dense(block, np.exp(piece)) for block, piece in self.scorer.pieces(former)[:-1]}
+        found = {key: proportions(counts[key], before[key]) for key in counts if key[0] in ("start", "init")}
+        for d in range(topology.depth - 1):
+            trans, end = ("trans", d), ("end", d)
+            if end in counts:  # what follows a child: a sibling, or the end of the parent
+                events, past = (np.concatenate([of[trans], of[end][..., None]], axis=-1) for of in (counts, before))
+                shares = proportions(events, past)
+                found[trans], found[end] = shares[..., :-1], shares[..., -1]
+            else:
+                found[trans] = proportions(counts[trans], before[trans])
+        weights = former.copy()
+        *pieces, (_, last) = self.scorer.pieces(weights)
+        for block, piece in pieces:
+            piece[:] = log(found[block.key].ravel()[constant_of(block).cells])
+        if isinstance(emission, MomentBlock):
+            fit_gaussians(emission, moments, last, self.encoder, self.min_variance)
+        else:
+            table = (moments + self.smoothing).reshape(-1, topology.n_states[-1]).T
+            last[:] = log(proportions(table, np.exp(last).reshape(table.shape[::-1]).T)).T.ravel()
+        return weights
+
+    def log_prior(self, weights: Floats) -> float:
+        """Return the log density of the Dirichlet priors, up to a constant."""
+        if not self.smoothing:
+            return 0.0
+        tables = [w for block, w in self.scorer.pieces(weights) if not isinstance(block, MomentBlock)]
+        return self.smoothing * float(np.concatenate(tables).sum())
+
+
 def constant_of(block: Block) -> ConstantBlock:
     """The table of probabilities behind a block."""
     constant = block.factor if isinstance(block, FactorBlock) else block
@@ -87,9 +140,3 @@ def proportions(counts: Floats, former: Floats) -> Floats:
     """Counts divided by their sums over the last axis; the former shares where a sum is zero."""
     total = counts.sum(axis=-1, keepdims=True)
     return np.where(total > 0, counts / np.where(total > 0, total, 1.0), former)
-
-
-def log(values: Floats) -> Floats:
-    """Return logarithms; -inf for zero, without a warning."""
-    with np.errstate(divide="ignore"):
-        return np.log(values)

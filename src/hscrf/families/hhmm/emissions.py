@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hscrf.arrays import Floats
-from hscrf.families.hhmm.em import log
 from hscrf.features.blocks import Block, PairBlock
 from hscrf.features.bounds import check_key, check_same, table_shape
 from hscrf.labels.labels import Labels
@@ -303,3 +302,9 @@ def next_events(trans: Mapping[str, Floats], end: Mapping[str, Floats]) -> list[
         np.concatenate([table, end.get(level, 1 - table.sum(axis=-1))[..., None]], axis=-1)
         for level, table in trans.items()
     ]
+
+
+def log(values: Floats) -> Floats:
+    """Return logarithms; -inf for zero, without a warning."""
+    with np.errstate(divide="ignore"):
+        return np.log(values)

@@ -16,18 +16,17 @@ from hscrf.estimator.predictor import Predictor
 from hscrf.estimator.scored import Scored
 from hscrf.families.factors import FactorBlock
 from hscrf.families.hhmm.checks import check_components, check_generative, check_normalised
-from hscrf.families.hhmm.em import Expectation, constant_of, dense, known_counts, log, proportions
+from hscrf.families.hhmm.em import Expectation, Maximisation, constant_of, dense, known_counts
 from hscrf.families.hhmm.emissions import (
     Categorical,
     EmissionEncoder,
     Gaussian,
-    MomentBlock,
     emission_block,
     emission_encoder,
     emission_of,
     emission_weights,
     emit,
-    fit_gaussians,
+    log,
     next_events,
     scattered_moments,
     walk,
@@ -277,7 +276,8 @@ class HHMM(SequenceEstimator, Predictor):
         rng: np.random.Generator,
     ) -> Floats:
         """The first parameters: from the known labels, and random where there are none."""
-        even = self._maximise(np.ones(scorer.size), np.zeros(scorer.size))
+        maximise = self._maximisation()
+        even = maximise(np.ones(scorer.size), np.zeros(scorer.size))
         if complete:
             return even
         statistics = rng.exponential(size=scorer.size)
@@ -289,18 +289,18 @@ class HHMM(SequenceEstimator, Predictor):
             token *= np.repeat(met / met.mean(), self.topology_.n_states[-1])
         if labels is not None:
             scorer.pull(known_counts(scorer, pack_labels(labels)), observations, statistics)
-        return self._maximise(statistics, even)
+        return maximise(statistics, even)
 
     def _run_em(self, expect: Expectation, weights: Floats, complete: bool) -> None:
         """Run EM, which never lowers the objective; complete labels need one step. Ctrl-C keeps the last parameters."""
-        max_iter = 1 if complete else self.max_iter
+        max_iter, maximise = 1 if complete else self.max_iter, self._maximisation()
         self.history_: list[dict[str, Any]] = []
         self.converged_ = complete
         self.stop_reason_ = "the labels are complete" if complete else f"max_iter={max_iter} steps done"
         try:
             for step in range(max_iter + 1):
                 log_likelihood, statistics = expect(weights)
-                objective = log_likelihood + self._log_prior(weights)
+                objective = log_likelihood + maximise.log_prior(weights)
                 self.coef_, self.loss_, self.n_iter_ = weights, -objective, step
                 self.history_.append({"iteration": step, "log_likelihood": log_likelihood, "objective": objective})
                 if step == max_iter:
@@ -309,41 +309,12 @@ class HHMM(SequenceEstimator, Predictor):
                     self.converged_ = True
                     self.stop_reason_ = f"the objective gained less than tol={self.tol:g} per time step"
                     break
-                weights = self._maximise(statistics, weights)
+                weights = maximise(statistics, weights)
         except KeyboardInterrupt:
             self.converged_, self.stop_reason_ = False, "interrupted"
 
-    def _log_prior(self, weights: Floats) -> float:
-        """Log density of the Dirichlet priors, up to a constant."""
-        if not self.smoothing:
-            return 0.0
-        tables = [w for block, w in self._pieces(weights) if not isinstance(block, MomentBlock)]
-        return self.smoothing * float(np.concatenate(tables).sum())
-
-    def _maximise(self, statistics: Floats, former: Floats) -> Floats:
-        """The M step: the most likely parameters for expected counts; those without counts keep their former values."""
-        *tables, (emission, moments) = self._pieces(statistics)
-        counts = {block.key: dense(block, piece + self.smoothing) for block, piece in tables}
-        before = {block.key: dense(block, np.exp(piece)) for block, piece in self._pieces(former)[:-1]}
-        found = {key: proportions(counts[key], before[key]) for key in counts if key[0] in ("start", "init")}
-        for d in range(self.topology_.depth - 1):
-            trans, end = ("trans", d), ("end", d)
-            if end in counts:  # what follows a child: a sibling, or the end of the parent
-                events, past = (np.concatenate([of[trans], of[end][..., None]], axis=-1) for of in (counts, before))
-                shares = proportions(events, past)
-                found[trans], found[end] = shares[..., :-1], shares[..., -1]
-            else:
-                found[trans] = proportions(counts[trans], before[trans])
-        weights = former.copy()
-        *pieces, (_, last) = self._pieces(weights)
-        for block, piece in pieces:
-            piece[:] = log(found[block.key].ravel()[constant_of(block).cells])
-        if isinstance(emission, MomentBlock):
-            fit_gaussians(emission, moments, last, self.encoder_, self.min_variance)
-        else:
-            table = (moments + self.smoothing).reshape(-1, self.topology_.n_states[-1]).T
-            last[:] = log(proportions(table, np.exp(last).reshape(table.shape[::-1]).T)).T.ravel()
-        return weights
+    def _maximisation(self) -> Maximisation:
+        return Maximisation(Scorer(self.topology_, self.blocks_), self.encoder_, self.smoothing, self.min_variance)
 
     # -- a generative model
 

@@ -129,7 +129,7 @@ class Database:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise not_saved(error, self.path) from error
-            raise ValueError(f"{self.path} is no database of a studio: {error}") from None
+            raise ValueError(f"{self.path} is not a database of a studio: {error}") from None
         return connection
 
     def _check(self) -> None:

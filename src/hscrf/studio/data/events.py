@@ -57,7 +57,7 @@ class State:
             self._knowledge = known_from(self.levels, self.length, self.in_force)
         return self._knowledge
 
-    def shed(self) -> None:
+    def drop_cells(self) -> None:
         """Drop data that can be computed again."""
         self._knowledge = None
 
@@ -104,7 +104,7 @@ class State:
             self.marks = {name: value for name, value in marks.items() if value}
         elif event.kind == "undo":
             self.undone.append(self.in_force.pop())
-            self.shed()
+            self.drop_cells()
         else:
             if event.kind != "redo":
                 self.undone.clear()
@@ -137,7 +137,7 @@ class State:
             had = self._knowledge is not None
             self._unsettled = (self.version, len(self.unsettled()))
             if not had:
-                self.shed()
+                self.drop_cells()
         return self._unsettled[1]
 
     def touched(self) -> tuple[int, int]:
@@ -218,7 +218,7 @@ class State:
     def _segments(self, level: Level, segments: Any, tiling: bool) -> list[list[Any]]:
         """Segments of one level in order; with ``tiling`` they leave no gap."""
         if not isinstance(segments, list) or not all(isinstance(s, list) and len(s) == 3 for s in segments):
-            raise Invalid(f"segments of level {level.name!r} are no lists [start, stop, label]", "segments")
+            raise Invalid(f"segments of level {level.name!r} are not lists [start, stop, label]", "segments")
         last = 0
         for start, stop, label in segments:
             self._span(level, {"start": start, "stop": stop})
@@ -267,7 +267,7 @@ def _check_marks(body: Mapping[str, Any]) -> dict[str, Any]:
     if "note" in body:
         note = body["note"]
         if not isinstance(note, str) or len(note) > NOTE:
-            raise Invalid(f"note is no text of at most {NOTE} characters", "note")
+            raise Invalid(f"note is not a text of at most {NOTE} characters", "note")
         found["note"] = note.strip()
     if not found:
         raise Invalid("a mark has nothing to say, expected flag, skip or note", "flag")

@@ -84,12 +84,12 @@ class KnownCells:
         self._forget_borders(self.border_by == version)
 
     def absorb(self, start: int, stop: int, label: int) -> None:
-        """Forget the labels of some steps that differ from the one that goes on over them."""
+        """Forget the labels of some steps that differ from that of the segment that now covers them."""
         steps = slice(start, stop)
         self._forget_labels(np.flatnonzero((self.label[steps] != label) & (self.label[steps] != UNKNOWN)) + start)
 
     def run(self, t: int) -> int:
-        """Where the labels that are equal to that of step t stop, or a border is known."""
+        """The end of the run of labels equal to that of step t; a known border ends it too."""
         other = (self.label[t + 1 :] != self.label[t]) | (self.border[t + 1 : -1] == 1)
         return t + 1 + (int(other.argmax()) if other.any() else len(other))
 

@@ -1,4 +1,4 @@
-"""One process a database: a lock that the system releases when its owner dies."""
+"""A lock for a database, which admits one process; the system releases it when that process dies."""
 
 from __future__ import annotations
 

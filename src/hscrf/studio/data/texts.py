@@ -94,7 +94,7 @@ def apply(studio: Any, tokens: Any) -> None:
 def _checked(studio: Any, tokens: Any) -> Texts:
     texts: Texts | None = studio.project.texts
     if texts is None:
-        raise Invalid("the sequences are no plain texts: their tokens came with the data", "tokens")
+        raise Invalid("the sequences are not plain texts: their tokens came with the data", "tokens")
     if tokens not in TOKENS:
         raise Invalid(f"tokens is {tokens!r}, expected {', '.join(TOKENS)}", "tokens")
     return texts

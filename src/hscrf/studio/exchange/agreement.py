@@ -253,7 +253,7 @@ def settle(
 ) -> int:
     """Write a new database: both histories, what both agree on, and the differences to settle; how many there are.
 
-    It has its name only when all of it is there. ``settings`` are those of :func:`common_settings`.
+    The file gets its name only when it is complete. ``settings`` are those of :func:`common_settings`.
     """
     if os.path.exists(path):
         raise FileExistsError(17, "the database is there already: give another name", path)
@@ -300,7 +300,7 @@ def settle(
 
 
 def _history(work: AnnotatedSequence, who: str) -> Iterator[tuple[Event, dict[str, Any]]]:
-    """All events of a sequence in one database, each with what is kept of it; it says what was undone there."""
+    """All events of a sequence in one database, as the new database keeps them, with what was undone."""
     in_force = {event.version for event in work.state.in_force}
     for event in work.events:
         if event.kind == "history":  # that database was made of two others
@@ -312,7 +312,7 @@ def _history(work: AnnotatedSequence, who: str) -> Iterator[tuple[Event, dict[st
 
 
 def common_settings(*paths: str | os.PathLike[str]) -> dict[str, Any]:
-    """Settings for a database of two people: rate, guidelines, media, looks of labels; the first's come first."""
+    """Settings for a database of two people: rate, guidelines, media, looks of labels; the first person's win."""
     found: dict[str, Any] = {}
     kept: dict[str, dict[str, Any]] = {}
     for path in reversed(paths):

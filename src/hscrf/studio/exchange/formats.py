@@ -64,7 +64,7 @@ def export(studio: Any, form: str, accepted_only: bool = False) -> Export:
     if form == "columns" and not has_numbers(studio):
         io.write_columns(target, map(_untimed, documents), separator="\t", header=True)
         return Export("labels.tsv", "text/tab-separated-values; charset=utf-8", target.getvalue().encode("utf-8"))
-    if form == "columns":  # column files hold words: what are numbers is read as numbers from a table only
+    if form == "columns":  # column files hold words; numbers are read as numbers only from tables
         io.write_table(target, documents, separator="\t")
         return Export("labels.tsv", "text/tab-separated-values; charset=utf-8", target.getvalue().encode("utf-8"))
     io.write_table(target, documents)
@@ -215,7 +215,7 @@ def take_file(studio: Any, name: str, content: bytes, who: str = "", by: str = "
 def take_tasks(studio: Any, content: Any, who: str = "", by: str = "") -> dict[str, Any]:
     """Take in tasks of Label Studio."""
     if not isinstance(content, list):
-        raise Invalid("content is no list of tasks", "content")
+        raise Invalid("content is not a list of tasks", "content")
 
     def read() -> Iterator[Any]:
         for n, task in enumerate(content):

@@ -1,11 +1,11 @@
-"""How long training will go on: from its iterations so far, before the first one from the cost of inference."""
+"""Estimate how long training will take: from its iterations so far or, before the first, from the cost of inference."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from hscrf.engine.cost import estimate, spoken
+from hscrf.engine.cost import estimate, time_in_words
 from hscrf.topology import Topology
 
 TYPICAL = 40  # iterations that are assumed while nothing better is known
@@ -87,4 +87,4 @@ class Forecast:
         left = self.seconds(now)
         if left is None:
             return ""
-        return f"about {spoken(left)}{'' if self.times is None else ' left'}"
+        return f"about {time_in_words(left)}{'' if self.times is None else ' left'}"

@@ -18,8 +18,8 @@ from hscrf.studio.model.suggestions import Suggester
 class ModelStore:
     """Model files in a folder next to the database: numbered, never overwritten.
 
-    The model that was given has a number too. A database that is opened again goes on with its newest model, unless
-    another one is given than before.
+    The model that was given has a number too. A database that is opened again uses its newest model, unless a different
+    model is given.
     """
 
     def __init__(self, database: Database, project: Project, observe: Callable[[int], Any]) -> None:
@@ -76,7 +76,7 @@ class ModelStore:
         self.number, self.suggester = number, self.suggester_for(model, made.get(number))
 
     def given(self) -> Any:
-        """The last model that was given, around which new ones are learned; None if all come from here."""
+        """The last model that was given: new ones are learned around its weights. None if all were trained here."""
         if self.project.model is not None:
             return self.project.model
         entries = [entry for entry in self.database.models() if entry["metrics"].get("given")]

@@ -23,15 +23,15 @@ from hscrf.studio.data.conflicts import Group, feasible
 from hscrf.studio.data.evidence import implied_segments, known_segments, labels_of
 from hscrf.studio.data.knowledge import UNKNOWN, Knowledge, Level, runs_of
 from hscrf.studio.data.label_edits import Change, edited
-from hscrf.studio.model.widening import gone_labels, lifted, new_labels, only_where_said, widened
+from hscrf.studio.model.widening import gone_labels, lifted, new_labels, restricted, widened
 from hscrf.topology import Topology
 
-SLOW = 0.01  # seconds: if an answer takes longer, a window is answered first; with the rest of a fix, more is felt
+SLOW = 0.01  # seconds: if an exact answer takes longer, people would notice, so a window is answered first
 MARGIN = 60  # steps on both sides of a fix that a window takes in
-PASSES = 12.0  # an answer in passes that only sum, as the cost of inference counts them
+PASSES = 12.0  # cost of an answer, in the summing passes of the cost estimate
 KEPT = 200_000  # steps whose potentials are kept
 BYTE = 255
-SHARED = 4  # labels from which on two shared passes take less time than a pass for each
+SHARED = 4  # from this number of labels on, two shared passes are faster than one for each label
 SMALL = 1e-30  # probabilities below it are computed by a pass of their own
 
 
@@ -84,6 +84,7 @@ class Suggester:
         self.model, self.observe, self.levels = model, observe, levels
         renames = [change for change in edits if change["do"] == "rename"]
         known = edited(model.topology_, renames) if renames else model.topology_
+        self.margin, self.shared, self.small = MARGIN, SHARED, SMALL
         self.new = new_labels(known, levels)
         self.topology: Topology = widened(known, self.new)
         self.gone = gone_labels(known, levels)
@@ -142,14 +143,15 @@ class Suggester:
     def window(
         self, sequence: int, knowledge: Knowledge, touched: tuple[int, int], former: Suggestion
     ) -> Suggestion | None:
-        """The suggestion with all pinned that is far from the steps that were touched; None if that is impossible.
+        """The suggestion if all that is far from the touched steps stays as it was; None if that is impossible.
 
-        What lies beyond pinned segments of the top level changes nothing: only the part between them is decoded.
+        Only the part between two segments of the top level that stay is decoded: steps beyond them do not change the
+        result.
         """
         if former.labels is None:
             return None
         begin = time.perf_counter()
-        start, stop = max(touched[0] - MARGIN, 0), min(touched[1] + MARGIN, knowledge.length)
+        start, stop = max(touched[0] - self.margin, 0), min(touched[1] + self.margin, knowledge.length)
         known = self.evidence(knowledge)
         states, ends = former.labels.states.copy(), former.labels.ends.copy()
         states[:, start:stop] = known.states[:, start:stop]
@@ -191,7 +193,7 @@ class Suggester:
 
     def evidence(self, knowledge: Knowledge) -> Labels:
         """The known labels as Labels over the topology of the model and of its new labels."""
-        return only_where_said(labels_of(knowledge, self.topology), knowledge, self.new, self.gone)
+        return restricted(labels_of(knowledge, self.topology), knowledge, self.new, self.gone)
 
     def _answer(self, posterior: Posterior, knowledge: Knowledge) -> Suggestion:
         labels, doubt = self._inferred(posterior)
@@ -253,8 +255,8 @@ class Suggester:
     ) -> dict[str, float] | None:
         """For each label the log probability that exactly this segment has it: log Z with it minus log Z without.
 
-        What is fixed of the segment itself is not counted. Impossible labels have -inf; labels that the model does not
-        have are left out. None if it is not ``wanted`` any more, which is asked before each pass.
+        Fixes of the segment itself are ignored. Impossible labels have -inf; labels that the model does not have are
+        left out. ``wanted`` is called before each pass; if it returns false, the result is None.
 
         By the chain rule all labels need two passes: one for the probability of the borders, and one for the state of
         the first step given the borders. Labels too improbable for these numbers have a pass of their own, and so have
@@ -270,7 +272,7 @@ class Suggester:
         if total == -np.inf:
             return dict.fromkeys(labels, -np.inf)
         found = {}
-        if len(labels) >= SHARED and (stop == start + 1 or not knowledge.level(level).unit):
+        if len(labels) >= self.shared and (stop == start + 1 or not knowledge.level(level).unit):
             if not wanted():
                 return None
             found = self._by_chain_rule(potentials, base, level, (start, stop), labels, total)
@@ -304,7 +306,7 @@ class Suggester:
         row = marginals.state[level][steps[0]]
         shares = {label: float(row[names.index(label)]) for label in labels if label in names}
         log_borders = marginals.log_partition - total
-        return {label: log_borders + float(np.log(p)) for label, p in shares.items() if p > SMALL}
+        return {label: log_borders + float(np.log(p)) for label, p in shares.items() if p > self.small}
 
     def _log_z(self, potentials: Potentials, knowledge: Knowledge) -> float:
         try:
@@ -341,7 +343,7 @@ def _over(segments: list[list[Any]], knowledge: Knowledge, level: Level) -> list
     breaks[starts] = True
     free = cells.label == UNKNOWN
     codes[~free] = cells.label[~free]
-    breaks[1:] &= free[1:] | (cells.label_by[1:] != cells.label_by[:-1])  # a fix of some steps goes on over them
+    breaks[1:] &= free[1:] | (cells.label_by[1:] != cells.label_by[:-1])  # a fix of several steps is one segment
     breaks |= cells.border[:-1] == 1
     for start, stop, value in runs_of(cells.border):
         if value == 0:  # the segment on the left goes on over the one on the right

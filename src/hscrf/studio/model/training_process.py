@@ -35,7 +35,7 @@ class Job:
     X: Sequence[Any]
     Y: Sequence[Labels]
     path: str
-    around: bool = False  # whether weights are drawn to those of the estimator, not to zero
+    around: bool = False  # whether the penalty pulls weights to those of the estimator, not to zero
 
 
 Report = Callable[[dict[str, Any]], None]
@@ -92,7 +92,7 @@ def fitting(features: Sequence[Any] | None, topology: Topology) -> list[Any] | N
 
 @dataclass(frozen=True)
 class Around:
-    """A solver whose penalty draws the weights to those it starts from: what they were learned from is not here.
+    """A solver whose penalty pulls the weights to the starting weights, whose training data are not here.
 
     >>> import numpy as np
     >>> from hscrf.solvers import LBFGS
@@ -148,7 +148,7 @@ def _end_with_the_studio() -> None:
 
 
 def main() -> None:
-    """Do the job that comes over standard input, and leave the other core time to the person who waits."""
+    """Do the job from standard input, at a low priority: a person waits for the answers of the studio."""
     with contextlib.suppress(OSError, AttributeError):
         os.nice(10)
     output = own_output()

@@ -1,4 +1,4 @@
-"""Training in a process of its own: the person goes on, and if it dies nothing else does."""
+"""Training in a separate process: people go on working, and the studio continues if the process dies."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ CODE = "from hscrf.studio.model.training_process import main; main()"
 class TrainingRun:
     """One run of learning.
 
-    ``told(iteration, loss)`` is called as it goes on, then ``done(metrics)`` or ``failed(words)``, from a thread of its
-    own; after ``stop`` neither.
+    A separate thread calls ``told(iteration, loss)`` during training, then ``done(metrics)`` or ``failed(words)``.
+    After ``stop`` it calls none of them.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class TrainingRun:
         return self.thread.is_alive()
 
     def stop(self) -> None:
-        """End the process; nothing of it is kept."""
+        """End the process; its model is lost."""
         self.stopped = True
         with contextlib.suppress(OSError):
             self.process.kill()

@@ -111,8 +111,8 @@ def gone_labels(topology: Topology, levels: Sequence[Level]) -> dict[str, list[s
     return found
 
 
-def only_where_said(labels: Labels, knowledge: Knowledge, new: New, gone: New | None = None) -> Labels:
-    """Labels that allow new labels in the steps alone where a person has put them, and labels that are gone nowhere."""
+def restricted(labels: Labels, knowledge: Knowledge, new: New, gone: New | None = None) -> Labels:
+    """Restrict labels: new ones only at steps where a person has put them, removed ones nowhere."""
     gone = gone or {}
     if not new and not gone:
         return labels

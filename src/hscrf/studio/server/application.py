@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -23,6 +22,7 @@ from hscrf.studio.data.problems import Invalid
 from hscrf.studio.data.sequences import gaps, shown
 from hscrf.studio.exchange import formats
 from hscrf.studio.server.media import type_of
+from hscrf.studio.server.requests import Malformed, body_of, event_of, file_of, http_problem, unexpected
 from hscrf.studio.server.security import LOGIN, Gate, Keys, SameProject, problem
 from hscrf.studio.server.studio import Studio
 from hscrf.studio.work import bulk, label_set
@@ -31,7 +31,6 @@ from hscrf.studio.work.trainer import Running
 from hscrf.studio.work.workspace import Missing
 
 PAGE = Path(__file__).parents[1] / "page"
-LIMIT = 4_000_000  # bytes of a body
 IMPORT_LIMIT = 90_000_000  # bytes of a file that is imported, as base64
 FOREVER = "private, max-age=31536000, immutable"
 BARE = "<!doctype html><meta charset=utf-8><title>hscrf studio</title><p>The files of the page are not installed."
@@ -43,14 +42,6 @@ KINDS = {
     ".woff2": "font/woff2",
     ".json": "application/json",
 }
-
-
-class Malformed(ValueError):
-    """A request that cannot be read."""
-
-    def __init__(self, words: str, status: int = 400, kind: str = "malformed", **data: Any) -> None:
-        super().__init__(words)
-        self.answer = problem(status, kind, words, **data)
 
 
 def application(studio: Studio, keys: Keys) -> Any:
@@ -237,7 +228,7 @@ class Routes:
                     yield text
             finally:
                 self.studio.claims.depart(key)
-                if key:  # what it held is free after a while
+                if key:  # its sequence becomes free after a while
                     asyncio.get_running_loop().call_later(LEAVE + 0.5, self.studio.notifications.send, "claims")
 
         return StreamingResponse(listen(), media_type="text/event-stream", headers=headers)
@@ -263,7 +254,7 @@ class Routes:
 
     async def observations(self, request: Request) -> Response:
         tag, content = await run_in_threadpool(self._observations, request.path_params["id"])
-        asked = request.query_params  # an address that names database and content never changes its meaning
+        asked = request.query_params  # an address that names database and content may be cached
         named = "project" in asked and asked.get("digest") == tag
         return _tagged(request, content, f'"{tag}"', "application/json", FOREVER if named else "no-cache")
 
@@ -365,78 +356,3 @@ def _tagged(request: Request, content: bytes, tag: str, kind: str, cache: str) -
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     return Response(content, media_type=kind, headers=headers)
-
-
-async def body_of(request: Request, limit: int = LIMIT) -> dict[str, Any]:
-    """The JSON object of a request, which must say that it is one and not be too large."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Malformed("expected Content-Type: application/json", 415, "type")
-    length = request.headers.get("content-length", "0")
-    parts, size = [], int(length) if length.isdigit() else 0
-    if size <= limit:
-        size = 0
-        async for part in request.stream():
-            size += len(part)
-            if size > limit:
-                break
-            parts.append(part)
-    if size > limit:
-        raise Malformed(f"the body is larger than {limit} bytes", 413, "too_large", limit=limit)
-    try:
-        found = json.loads(b"".join(parts), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise Malformed(f"the body is not valid JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise Malformed("the body is no JSON object")
-    return found
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
-
-
-def file_of(given: Mapping[str, Any]) -> tuple[str, bytes]:
-    """The name of a file, without folders, and its content."""
-    name, data = given.get("file"), given.get("data")
-    if not isinstance(name, str) or not 0 < len(name) <= 500:
-        raise Invalid("file is no name of at most 500 characters", "file")
-    try:
-        if not isinstance(data, str):
-            raise ValueError
-        content = base64.b64decode(data, validate=True)
-    except ValueError:
-        raise Invalid("data is no file as base64", "data") from None
-    return name.replace("\\", "/").rpartition("/")[2], content
-
-
-def event_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of an event, each of the right type."""
-    checks: dict[str, Callable[[Any], bool]] = {
-        "uid": lambda v: isinstance(v, str) and 0 < len(v) <= 64 and v.isprintable(),
-        "version": lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 2**53,
-        "kind": lambda v: isinstance(v, str),
-        "body": lambda v: isinstance(v, dict),
-    }
-    for name, check in checks.items():
-        if not check(given.get(name)):
-            raise Malformed(f"{name} is missing or not what it should be")
-    annotator = given.get("annotator", "")
-    if not isinstance(annotator, str) or len(annotator) > 200 or not annotator.isprintable():
-        raise Malformed("annotator is no name of at most 200 characters")
-    return {**{name: given[name] for name in checks}, "annotator": annotator, "length": given.get("length")}
-
-
-async def http_problem(request: Request, error: HTTPException) -> Response:
-    """The answer to requests that the routes refuse."""
-    kinds = {404: ("missing", "there is nothing at this address"), 405: ("method", "not with this method")}
-    kind, words = kinds.get(error.status_code, ("malformed", str(error.detail)))
-    answer: Response = problem(error.status_code, kind, words)
-    return answer
-
-
-async def unexpected(request: Request, error: Exception) -> Response:
-    """An internal error: the page shows a message; the server writes the traceback to the terminal."""
-    if isinstance(error, (ClientDisconnect, asyncio.CancelledError)):
-        return Response(status_code=499)
-    answer: Response = problem(500, "internal", f"the studio made a mistake: {type(error).__name__}: {error}")
-    return answer

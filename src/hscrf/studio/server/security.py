@@ -41,7 +41,7 @@ class Key:
 
 
 class Keys:
-    """A token that lets one browser in once, and the cookie that it gets; more of them for people who are invited.
+    """Tokens, each of which admits one browser once, and the cookies that browsers get: one of each for every person.
 
     A browser that has lost its cookie needs another token: ``renew`` makes new ones for those that are used, and tells
     only the person who started the studio.
@@ -50,7 +50,7 @@ class Keys:
     >>> first = keys.token
     >>> keys.admit(first) is not None, keys.admit(first), keys.admit("guess")
     (True, None, None)
-    >>> keys.tell = lambda name: print("another one")
+    >>> keys.on_new_token = lambda name: print("another one")
     >>> keys.renew(), keys.renew(), keys.admit(first), keys.admit(keys.token) is not None
     another one
     (None, None, None, True)
@@ -63,7 +63,7 @@ class Keys:
         self.port = port
         self.name = f"hscrf_studio_{port}"  # cookies do not know ports
         self.people: dict[str, Key] = {"": Key()}
-        self.tell: Callable[[str], None] = lambda name: None
+        self.on_new_token: Callable[[str], None] = lambda name: None
 
     @property
     def token(self) -> str:
@@ -84,7 +84,7 @@ class Keys:
         for key in list(self.people.values()):
             if key.used:
                 key.token, key.used = secrets.token_urlsafe(24), False
-                self.tell(key.name)
+                self.on_new_token(key.name)
 
     def admit(self, token: str) -> str | None:
         """The cookie for a token that is not used yet, None for any other; it is used then."""
@@ -116,8 +116,9 @@ def _same(one: str, other: str) -> bool:
 class Gate:
     """ASGI middleware: requests with foreign hosts, origins or without a cookie are refused before they are read.
 
-    Host: a page of another name that leads here (DNS rebinding). Origin and Sec-Fetch-Site: a request that another site
-    makes a browser send. Cookie: another user of this machine.
+    The Host header excludes pages of other names that resolve to this machine (DNS rebinding). Origin and
+    Sec-Fetch-Site exclude requests that another site makes a browser send. The cookie excludes other users of this
+    machine.
     """
 
     def __init__(self, app: Any, keys: Keys) -> None:

@@ -20,9 +20,10 @@ GRACE = 2  # seconds that open requests have to end
 class Server:
     """A studio that is served.
 
-    ``url`` has the token that admits one browser. If another browser comes without a token, there is a new one:
-    ``tell`` is called with it, or ``tell_of`` with the name of an invited person. The default port is that of the last
-    time, if it is free, so that an open page finds its server again. Port 0 takes any free one.
+    ``url`` has the token that admits one browser. If another browser comes without a token, a new token is made:
+    ``on_new_address`` is called with its address, or ``on_new_address_of`` with the name of an invited person and the
+    address. The default port is that of the last time, if it is free, so that an open page finds its server again. Port
+    0 takes any free one.
     """
 
     def __init__(self, studio: Studio, port: int | None = None) -> None:
@@ -38,9 +39,11 @@ class Server:
         if port is None and not studio.database.read_only:
             studio.database.set("port", self.port)
         self.keys = Keys(self.port)
-        self.tell: Callable[[str], None] = lambda url: None
-        self.tell_of: Callable[[str, str], None] = lambda name, url: None
-        self.keys.tell = lambda name: self.tell_of(name, self.invite(name)) if name else self.tell(self.url)
+        self.on_new_address: Callable[[str], None] = lambda url: None
+        self.on_new_address_of: Callable[[str, str], None] = lambda name, url: None
+        self.keys.on_new_token = lambda name: (
+            self.on_new_address_of(name, self.invite(name)) if name else self.on_new_address(self.url)
+        )
         config = uvicorn.Config(
             application(studio, self.keys),
             log_level="error",
@@ -79,7 +82,7 @@ class Server:
         self._thread.start()
 
     def _at_signal(self) -> None:
-        """Ask the server to end, in another thread: this one may hold what that needs."""
+        """Ask the server to end, in another thread: the interrupted one may hold a lock that is needed."""
         threading.Thread(target=self.stop_soon, daemon=True).start()
 
     def stop_soon(self) -> None:

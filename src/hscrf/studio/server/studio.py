@@ -151,7 +151,7 @@ class Studio:
             with tracked.guard:
                 knowledge, version = tracked.state.knowledge.copy(), tracked.state.version
                 if tracked.suggestion is None:
-                    tracked.state.shed()
+                    tracked.state.drop_cells()
             found = suggester.suggest(tracked.id, knowledge, version)
             self.workspace.note_least(tracked, version, number, found)
             rows.append((tracked.id, version, number, found.entropy, found.profile()))
@@ -172,7 +172,7 @@ class Studio:
     # -- answers to the page
 
     def view(self, sequence: int, opened: bool) -> dict[str, Any]:
-        """A sequence; a model that waits takes over when one is opened."""
+        """The view of a sequence; opening one puts a waiting model into use."""
         return self.workspace.view(sequence, opened)
 
     def post(self, sequence: int, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class Studio:
 
     @cached_property
     def places(self) -> Places:
-        """Where the labels of files belong; sequences are the same as long as a studio is open."""
+        """Finds the sequences that labels of files belong to; made once, since sequences do not change meanwhile."""
         return Places(self)
 
     def project_view(self, name: str = "") -> dict[str, Any]:
@@ -312,7 +312,7 @@ class Studio:
         }
 
     def _chosen_as(self, tracked: Any) -> str:
-        """Why the queue, as it was last asked for, has a sequence."""
+        """Why a sequence is in the queue, as of the last request for it."""
         return self._why.get(tracked.id) or reports.chosen(tracked)
 
     def _candidate(self, tracked: Any) -> Candidate:
@@ -342,7 +342,7 @@ class Studio:
         }
 
     def having(self, level: str, label: str) -> list[int]:
-        """The sequences in which a label stands: as a person or a file said, or as the model suggests."""
+        """The sequences that have a label: given by a person or a file, or suggested by the model."""
         names = [each for each in self.workspace.levels if each.name == level and label in each.labels]
         if not names:
             raise Invalid(f"level {level!r} has no label {label!r}", "label")
@@ -351,12 +351,12 @@ class Studio:
         for tracked in self.workspace.sequences.values():
             profile = self._doubts.get(tracked.id, (0, 0, None, []))[3]
             suggested = column is not None and column < len(profile) and profile[column] > 0
-            if suggested or (level, label) in self.workspace.said_in(tracked):
+            if suggested or (level, label) in self.workspace.given_labels_in(tracked):
                 found.append(tracked.id)
         return found
 
     def _profile_column(self, level: str, label: str) -> int | None:
-        """Where a label stands in the profiles that the model makes of sequences."""
+        """The position of a label in the profiles of sequences."""
         suggester = self.workspace.model_store.suggester
         if suggester is None:
             return None
@@ -382,7 +382,7 @@ class Studio:
         if "annotator" in given:
             name = given["annotator"]
             if not isinstance(name, str) or len(name) > 200 or not name.isprintable():
-                raise Invalid("annotator is no name of at most 200 characters", "annotator")
+                raise Invalid("annotator is not a name of at most 200 characters", "annotator")
             self.database.set("annotator", name)
         if "guidelines" in given:
             label_set.guidelines(self, given)

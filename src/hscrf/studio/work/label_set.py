@@ -1,4 +1,4 @@
-"""The labels of a studio as people edit them: what an edit would do is said first; it is done and undone as a whole."""
+"""Edits of a studio's labels: a preview says what an edit would do; it is done and undone as a whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def preview(studio: Any, changes: Any) -> list[str]:
     """What an edit would do to the labels that exist, in sentences; raises :class:`Invalid` if it cannot be done."""
     wanted = checked(changes)
     _check(studio, wanted)
-    return [sentence for change in wanted for sentence in _said(studio, change)]
+    return [sentence for change in wanted for sentence in _effect_of(studio, change)]
 
 
 def apply(studio: Any, changes: Any) -> None:
@@ -79,7 +79,7 @@ def _words(change: Change) -> str:
     }[change["do"]]
 
 
-def _said(studio: Any, change: Change) -> list[str]:
+def _effect_of(studio: Any, change: Change) -> list[str]:
     """What one change does."""
     level, label = change["level"], change["label"]
     if change["do"] == "look":
@@ -125,7 +125,7 @@ def _steps(tracked: Any, level: str, label: str) -> Any:
     knowledge = tracked.state.knowledge
     found = knowledge.cells[level].label == knowledge.level(level).code(label)
     if tracked.suggestion is None:
-        tracked.state.shed()
+        tracked.state.drop_cells()
     return found
 
 

@@ -43,7 +43,7 @@ class Notifications:
                 self._deliver(listener, None)
 
     async def listen(self, hello: Callable[[], Awaitable[dict[str, Any]]]) -> AsyncIterator[str]:
-        """The news from now on as server-sent events, after a greeting: nothing happens unheard in between."""
+        """The news from now on as server-sent events, after a greeting: no message is lost in between."""
         queue: asyncio.Queue[str | None] = asyncio.Queue(LONGEST)
         listener = (asyncio.get_running_loop(), queue)
         with self._guard:
@@ -66,7 +66,7 @@ class Notifications:
 
 
 def _put(queue: asyncio.Queue[str | None], text: str | None) -> None:
-    """Hand news to one page; a page that has not read for long is let go and comes again."""
+    """Queue a message for one page; a page that has not read for long is disconnected, and connects again."""
     if queue.full():
         while not queue.empty():
             queue.get_nowait()

@@ -10,7 +10,7 @@ import numpy as np
 
 TENTH = 10
 VARIED = 30  # places at the head of the queue that are chosen for variety too
-VARIETY = 0.5  # how much of the doubt a twin of an earlier choice loses
+VARIETY = 0.5  # share of its doubt that a sequence loses if it equals an earlier choice
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def _confirmed(tracked: Any) -> int:
         knowledge = tracked.state.knowledge
         found = sum(label is not None for level in knowledge.levels for _, _, label in known_segments(knowledge, level))
         if tracked.suggestion is None:
-            tracked.state.shed()
+            tracked.state.drop_cells()
     return found
 
 

@@ -94,7 +94,7 @@ class ModelTrainer:
             with tracked.guard:
                 knowledge = tracked.state.knowledge.copy()
                 if tracked.suggestion is None:
-                    tracked.state.shed()
+                    tracked.state.drop_cells()
             if tracked.id in workspace.seen and not knowledge.empty:
                 known[tracked.id] = feasible(knowledge, 0, lambda some: agrees(some, topology))[0]
         if not known:
@@ -105,7 +105,7 @@ class ModelTrainer:
             if all((k.cells[level.name].label < 0).all() for k in known.values())
         ]
         left_out = [name for name in bare if name not in had and name != "root"]
-        self._say_bare(bare, left_out)
+        self._report_unlabelled_levels(bare, left_out)
         if len(left_out) == len(workspace.levels):
             raise Invalid("there are no labels to learn from yet", "labels")
         learned = without_levels(topology, left_out)
@@ -116,7 +116,7 @@ class ModelTrainer:
             estimator.set_params(features=self.project.first_estimator().features)
         return Job(estimator, learned, X, Y, workspace.model_store.draft(), around=given is not None)
 
-    def _say_bare(self, bare: list[str], left_out: list[str]) -> None:
+    def _report_unlabelled_levels(self, bare: list[str], left_out: list[str]) -> None:
         """Say plainly what becomes of levels without labels."""
         self._drop_notices("left_out", "latent")
         for name in bare:

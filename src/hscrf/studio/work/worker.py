@@ -38,7 +38,7 @@ class Worker:
             self._ready.notify()
 
     def patient(self, key: object, task: Callable[[], object]) -> None:
-        """Run a task when nothing is urgent; if it returns something true, once more."""
+        """Run a task when nothing is urgent; if it returns a true value, run it again later."""
         with self._ready:
             self._patient[key] = task
             self._ready.notify()

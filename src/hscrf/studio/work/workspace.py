@@ -43,7 +43,7 @@ class TrackedSequence:
     model: int | None = None  # that suggested it
     used: float = 0.0
     least: tuple[int, int | None, float | None] = (-1, None, None)  # version, model, how sure its least sure segment is
-    said: tuple[int, tuple[Level, ...], frozenset[tuple[str, str]]] = (-1, (), frozenset())  # what it has, of a version
+    said: tuple[int, tuple[Level, ...], frozenset[tuple[str, str]]] = (-1, (), frozenset())  # labels, of a version
 
 
 class Missing(LookupError):
@@ -107,7 +107,7 @@ class Workspace:
             self.database.set("topology", self.project.topology.to_json())
 
     def _take_in(self) -> dict[int, Any]:
-        """Add the sequences that are new; what a model sees of each by its number."""
+        """Add new sequences; return the observations of each by its number."""
         known = {row.name: row for row in self.database.sequences()}
         fresh = [item for item in self.project.items if item.name not in known]
         for item in self.project.items:
@@ -190,7 +190,7 @@ class Workspace:
         return found
 
     def view(self, sequence: int, opened: bool = False) -> dict[str, Any]:
-        """What the page shows of a sequence; a waiting model takes over when one is opened."""
+        """What the page shows of a sequence; opening one puts a waiting model into use."""
         tracked = self.tracked(sequence)
         if opened:
             self.take_over()
@@ -341,7 +341,7 @@ class Workspace:
         unlabelled = any(label is None for segments in suggestion.segments.values() for _, _, label in segments)
         tracked.least = (version, number, None if suggestion.conflict or unlabelled else suggestion.least_sure())
 
-    def said_in(self, tracked: TrackedSequence) -> frozenset[tuple[str, str]]:
+    def given_labels_in(self, tracked: TrackedSequence) -> frozenset[tuple[str, str]]:
         """The levels and labels that a person or a file has given to a sequence; remembered for a version."""
         with tracked.guard:
             if tracked.said[:2] != (tracked.state.version, tuple(self.levels)):
@@ -354,7 +354,7 @@ class Workspace:
                 }
                 tracked.said = (tracked.state.version, tuple(self.levels), frozenset(found))
                 if tracked.suggestion is None:
-                    tracked.state.shed()
+                    tracked.state.drop_cells()
             return tracked.said[2]
 
     def _at_once(self, tracked: TrackedSequence, suggester: Suggester, former: Suggestion | None) -> Suggestion:
@@ -382,7 +382,7 @@ class Workspace:
         self.notifications.send("suggestion", message)
 
     def _first_guess(self, tracked: TrackedSequence, segments: Mapping[str, list[list[Any]]]) -> dict[str, Any]:
-        """How much of what is accepted the model would have said by itself: the share of steps right at all levels."""
+        """The share of accepted steps that the model would have labelled right at all levels, without fixes."""
         suggester = self.suggester(tracked.id)
         if suggester is None or not self.warm or suggester.is_slow(tracked.length, limit=PATIENCE):
             return {}
@@ -417,7 +417,7 @@ class Workspace:
             for tracked in sorted(full, key=lambda tracked: tracked.used)[:OPEN]:
                 if tracked.guard.acquire(blocking=False):
                     tracked.suggestion = None
-                    tracked.state.shed()
+                    tracked.state.drop_cells()
                     tracked.guard.release()
 
     def history(self, sequence: int) -> list[dict[str, Any]]:

@@ -403,9 +403,10 @@ def test_taggers_score_the_features_of_linear_models(model):
     assert {"word[0]=a", "pos[0]=N"} <= set(two.features)
 
 
-def test_the_most_frequent_features_are_kept(monkeypatch):
-    monkeypatch.setattr("hscrf.torch.inputs.MOST_FEATURES", 2)
-    assert Inputs().fit([[["a", "b", "c"], ["a", "b", "c"], ["c", "b"]]]).features == {"b": 2, "c": 3}
+def test_the_most_frequent_features_are_kept():
+    inputs = Inputs()
+    inputs.most_features = 2
+    assert inputs.fit([[["a", "b", "c"], ["a", "b", "c"], ["c", "b"]]]).features == {"b": 2, "c": 3}
 
 
 TEXT = "\n\n".join(

@@ -22,7 +22,6 @@ PADDING, UNKNOWN = 0, 1  # the first two numbers of every vocabulary
 TEXTS = ("word", "token", "text", "w", "form")  # names of columns that hold words
 AFFIXES = (1, 2, 3, 4)  # characters at the beginning and at the end of a word that are read together
 OFTEN = 2  # times that an affix or a shape must occur to be known
-MOST_FEATURES = 20_000  # features with weights of their own: the most frequent ones
 LONGEST = 24  # characters of a word that are read: the first and the last twelve
 
 
@@ -52,6 +51,8 @@ class Inputs:
     >>> batch["names"][0, :, 0].tolist(), batch["characters"].shape
     ([6, 1], torch.Size([1, 2, 6]))
     """
+
+    most_features = 20_000  # with weights of their own
 
     def __init__(self, min_count: int = 1) -> None:
         self.min_count = min_count
@@ -136,7 +137,7 @@ class Inputs:
     def _fit_features(self, read_all: Sequence[Read]) -> None:
         counts = Counter(name for read in read_all for step in self._features(read) for name in step)
         often = sorted((-count, name) for name, count in counts.items() if count >= OFTEN)
-        self.features = in_order_of(sorted(name for _, name in often[:MOST_FEATURES]))
+        self.features = in_order_of(sorted(name for _, name in often[: self.most_features]))
 
     def _features(self, read: Read) -> list[list[str]]:
         """The features of each step that a linear model would have."""

@@ -214,6 +214,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
         )
     except ObservationError as error:
         raise documents[error.sequence or 0].error_of(error) from None
+    model.scheme_ = dict(recipe.scheme)  # the labels that fit was given have no tags
     return finish(args, model, lambda: save_model(args.model, model, recipe))
 
 

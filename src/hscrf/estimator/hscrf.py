@@ -210,7 +210,7 @@ class HSCRF(SequenceEstimator, Specified, Predictor):
             saver = Checkpoint(checkpoint, fingerprint_of(self, objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
             monitor = self._monitor(development, patience, saver, client, callback)
-            solver, own = self.solver_of(self.solver), self.solver != "lbfgs"
+            solver, own = self.solver_of(self.solver), getattr(solvers.solver_of(self.solver), "delta", 0) is not None
             own |= has_hidden_level(self.topology_, packed.labelled_levels())
             result = descend(solver, objective, weights, *self._penalties(), monitor, self.random_state, own_rule=own)
         self._keep(result)
@@ -284,7 +284,7 @@ class HSCRF(SequenceEstimator, Specified, Predictor):
         self.coef_, self.temperature_ = result.weights, {}
         self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
         self.stop_reason_, self.history_, self.best_iter_ = result.reason, result.history, result.kept
-        for name in ("online_", "n_seen_"):
+        for name in ("online_", "n_seen_", "recipe_"):
             self.__dict__.pop(name, None)
 
     def new_frame(self, scheme: Scheme) -> Frame:

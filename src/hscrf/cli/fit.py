@@ -104,7 +104,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--encoder",
         choices=("bilstm", "tcn"),
-        help="train a neural tagger (hscrf[torch]): a BiLSTM for words, a temporal convolution for numbers",
+        help="train a neural tagger (hscrf[torch]): a BiLSTM for words, a convolution and a BiLSTM for numbers",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: %(default)s)")
     parser.add_argument(

@@ -473,3 +473,13 @@ def test_tags_are_read_by_models_that_learned_from_labels_without_tags():
         told = [{"phrase": ["?", "B-P", "?"]}, None, None]
         assert same.predict(X[:3], evidence=told)[0].segments("phrase")[1][0] == 1
     assert model.found_scheme() == scheme
+
+
+def test_the_tags_of_all_evidence_show_its_scheme():
+    """A sequence with S- tags only is read like the others."""
+    topology = Topology({"phrase": ["P", "Q"], "tag": ["x", "y", "z"]})
+    model = HSCRF(solver=SOLVER).fit(X, [Labels.from_columns(topology, y) for y in Y])
+    told = [{"phrase": ["B-P", "E-P", "S-Q"]}, {"phrase": ["S-P", "S-P"]}]
+    found = model.predict(X[:2], evidence=told)
+    assert [y.segments("phrase") for y in found] == [[(0, 2, "P"), (2, 3, "Q")], [(0, 1, "P"), (1, 2, "P")]]
+    assert np.isfinite(model.log_likelihood(X[:2], told)).all()

@@ -31,7 +31,7 @@ from hscrf.inference.decoding import check_loss, expected_gains
 from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.scoring import allowed_labels, as_evidence, labels_to_score, possible_labels
+from hscrf.labels.scoring import allowed_labels, labels_to_score, possible_labels, read_evidence
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut_chunks
 from hscrf.observations.encoder import ObservationEncoder
@@ -298,13 +298,13 @@ class Predictor(Calibrated):
         lengths = packed_lengths(observations)
         if len(evidence) != len(lengths):
             raise ValueError(f"X has {several(len(lengths), 'sequence')} but {name} has {len(evidence)}")
-        labels = [self._known(y, n, length, name) for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))]
+        labels = self._known(evidence, lengths, name)
         check_steps(observations, labels, name)
         return labels
 
-    def _known(self, y: Any, n: int, length: int, name: str) -> Labels:
-        """The evidence of one sequence."""
-        return as_evidence(y, n, length, self.topology_, self.found_scheme(), name)
+    def _known(self, evidence: Sequence[Any], lengths: Sequence[int], name: str) -> list[Labels]:
+        """The evidence of each sequence."""
+        return read_evidence(evidence, lengths, self.topology_, self.found_scheme(), name)
 
     def ask(
         self,

@@ -147,11 +147,14 @@ class DynamicCRF(HSCRF):
         states[1:] = self.combinations_[labels.states[1]].T
         return Labels(self.levels_, states, ends, score=labels.score)
 
-    def _known(self, y: Any, n: int, length: int, name: str) -> Labels:
-        if y is None:
-            return Labels.unknown(self.topology_, length)
-        by_level = labels_by_level(self.levels_, y, n, name)
-        return combined(self.levels_, self.combinations_, self.topology_, by_level, n, name)
+    def _known(self, evidence: Sequence[Any], lengths: Sequence[int], name: str) -> list[Labels]:
+        known = self.levels_, self.combinations_, self.topology_
+        return [
+            Labels.unknown(self.topology_, length)
+            if y is None
+            else combined(*known, labels_by_level(self.levels_, y, n, name), n, name)
+            for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))
+        ]
 
     # factored weights
 

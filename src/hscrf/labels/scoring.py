@@ -19,13 +19,24 @@ from hscrf.labels.schemes import scheme_of, schemes_to_read
 from hscrf.topology import Topology
 
 
-def as_evidence(y: Any, n: int, length: int, topology: Topology, scheme: Scheme, name: str = "evidence") -> Labels:
-    """The evidence of one sequence as labels of a model's topology; given Labels may have other rules."""
-    if y is None:
-        return Labels.unknown(topology, length)
+def read_evidence(
+    evidence: Sequence[Any], lengths: Sequence[int], topology: Topology, scheme: Scheme, name: str = "evidence"
+) -> list[Labels]:
+    """Evidence of each sequence as labels of a model's topology; given Labels may have other rules."""
+    scheme = schemes_to_read(evidence, scheme, topology)
+    return [
+        Labels.unknown(topology, length)
+        if y is None
+        else as_labels(_with_rules_of(topology, y), n, length, topology, scheme, name)
+        for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))
+    ]
+
+
+def _with_rules_of(topology: Topology, y: Any) -> Any:
+    """Labels of the same levels and states over the topology; everything else as it is."""
     if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (topology.levels, topology.states):
-        (y,) = over([y], topology)
-    return as_labels(y, n, length, topology, schemes_to_read([y], scheme, topology), name)
+        return over([y], topology)[0]
+    return y
 
 
 def labels_to_score(

@@ -20,7 +20,7 @@ from hscrf.inference import Posterior
 from hscrf.inference.decoding import check_loss, expected_gains
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.scoring import allowed_labels, as_evidence, labels_to_score, possible_labels
+from hscrf.labels.scoring import allowed_labels, labels_to_score, possible_labels, read_evidence
 from hscrf.observations.readers import length_of
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
@@ -162,12 +162,11 @@ class NeuralPredictor(PosteriorAnswers):
         given = given_labels(evidence, self.topology_.levels[1:], "evidence")
         if len(given) != len(X):
             raise ValueError(f"X has {len(X)} sequences but evidence has {len(given)}")
-        found = []
-        for n, (y, x) in enumerate(zip(given, X, strict=True)):
-            length = length_of(x)
-            found.append(as_evidence(y, n, length, self.topology_, self.scheme_))
-            if found[-1].length != length:
-                raise ValueError(f"X[{n}] has {length} steps but evidence[{n}] has {found[-1].length}")
+        lengths = [length_of(x) for x in X]
+        found = read_evidence(given, lengths, self.topology_, self.scheme_)
+        for n, (y, length) in enumerate(zip(found, lengths, strict=True)):
+            if y.length != length:
+                raise ValueError(f"X[{n}] has {length} steps but evidence[{n}] has {y.length}")
         return found
 
     def _read_to_score(self, given: Sequence[Any], X: Sequence[Any], name: str = "Y") -> list[Labels]:

@@ -253,6 +253,20 @@ def test_segments_count_that_the_truth_knows():
     assert model.calibrate(inputs, partial).temperature_["level1"].segment > 1
 
 
+@pytest.mark.parametrize("lasts", [False, True])
+def test_segments_of_the_truth_are_read_as_the_model_has_them(lasts):
+    """Labels over a topology whose segments have single steps, for a model with longer ones; and the reverse."""
+    bottoms = [Topology({"part": ["a", "b"]}, max_duration=limit) for limit in ({"part": 1}, {"part": None})]
+    X = [[[name] for name in "aabbbaab"], [[name] for name in "bbabaaaa"]] * 4
+    own, other = ([Labels.from_columns(topology, {"part": [s for (s,) in x]}) for x in X] for topology in bottoms)
+    if lasts:
+        own, other = other, own
+    model = HSCRF(own[0].topology).fit(X, own)
+    found = model.predict(X, confidence=True)
+    assert metrics.calibration(other, found, "part").mean_accuracy == 1.0
+    assert model.calibrate(X, other).temperature_ == model.calibrate(X, own).temperature_
+
+
 def test_a_dynamic_model_is_calibrated_by_level():
     model, inputs = small_model("dynamic")
     flipped = [{level: y.column(level)[::-1] for level in ("level1", "level2")} for y in model.predict(inputs)]

@@ -20,6 +20,7 @@ from hscrf.arrays import Floats
 from hscrf.inference.posterior import Marginals
 from hscrf.inference.segments import attached
 from hscrf.labels.labels import Labels
+from hscrf.labels.scoring import with_lasting_bottom
 from hscrf.labels.shown import shown_levels
 
 LOWEST, HIGHEST = 0.05, 20.0  # temperatures that are tried
@@ -144,11 +145,14 @@ def _of_events(chances: Sequence[Floats], rights: Sequence[NDArray[np.bool_]]) -
 def judged_segments(truth: Labels, guess: Labels, level: str | int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether the truth decides each predicted segment of a level, and whether it has this segment.
 
-    It decides a segment if it knows the states of its steps, their ends, and the end of the step before it.
+    It decides a segment if it knows the states of its steps, their ends, and the end of the step before it. If only
+    one side has segments longer than a step, the truth is cut as the prediction is: into steps, or into runs.
     """
     d, own = truth.topology.level(level), guess.topology.level(level)
     start, stop, states = guess.segment_arrays(own)
     ends = np.append(truth.ends[d, :-1], 1)
+    if _has_single_steps(truth, d) != _has_single_steps(guess, own):
+        ends = np.ones_like(ends) if _has_single_steps(guess, own) else with_lasting_bottom(truth).ends[d]
     before = np.append(1, ends)[start]
     unknown = np.append(0, np.cumsum((truth.states[d] < 0) | (ends == -1)))
     decided = (unknown[start] == unknown[stop]) & (before != -1)
@@ -157,3 +161,8 @@ def judged_segments(truth: Labels, guess: Labels, level: str | int) -> tuple[NDA
     names, true_names = guess.topology.states[own], truth.topology.states[d]
     same = [true_names[a] == names[b] for a, b in zip(truth.states[d, start].tolist(), states.tolist(), strict=True)]
     return decided, decided & whole & np.array(same, dtype=bool)
+
+
+def _has_single_steps(labels: Labels, d: int) -> bool:
+    """Whether all segments of a level have one step, by the topology."""
+    return labels.topology.unit_bottom and d == labels.topology.depth - 1

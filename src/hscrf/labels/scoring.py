@@ -78,6 +78,14 @@ def widened(topology: Topology, Y: Sequence[Any], scheme: Scheme, name: str = "Y
     return Topology(named, root=classes, max_duration={bottom: None} if lasting else None)
 
 
+def with_lasting_bottom(y: Labels) -> Labels:
+    """Labels without rules, whose bottom has runs of equal labels as segments."""
+    if not y.topology.unit_bottom:
+        return y
+    loose = loosened(y.topology).to_dict()
+    return over([y], Topology(loose["levels"], root=loose["root"], max_duration={y.topology.levels[-1]: None}))[0]
+
+
 def _names_in(column: Any, scheme: str, level: str, n: int, name: str) -> set[Any]:
     try:
         names = names_in_column(column, scheme)

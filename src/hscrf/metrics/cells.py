@@ -12,11 +12,10 @@ from hscrf.arrays import Ints
 from hscrf.errors import several
 from hscrf.labels.cells import WITH_PARENT
 from hscrf.labels.given import given_labels, steps_of
-from hscrf.labels.induction import loose_topology, loosened
+from hscrf.labels.induction import loose_topology
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import over
 from hscrf.labels.schemes import schemes_in
-from hscrf.labels.scoring import labels_to_score, widened
+from hscrf.labels.scoring import labels_to_score, widened, with_lasting_bottom
 from hscrf.topology import Topology
 
 Pairs = list[tuple[Labels, Labels]]
@@ -87,15 +86,7 @@ def with_common_bottom(*sides: list[Labels]) -> tuple[list[Labels], ...]:
     """
     topologies = {id(y.topology): y.topology for side in sides for y in side}.values()
     lasting = {level for topology in topologies for level in topology.levels[: topology.depth - topology.unit_bottom]}
-    return tuple([_lasting(y) if y.topology.levels[-1] in lasting else y for y in side] for side in sides)
-
-
-def _lasting(y: Labels) -> Labels:
-    """Labels whose bottom may have segments of any length."""
-    if not y.topology.unit_bottom:
-        return y
-    loose = loosened(y.topology).to_dict()
-    return over([y], Topology(loose["levels"], root=loose["root"], max_duration={y.topology.levels[-1]: None}))[0]
+    return tuple([with_lasting_bottom(y) if y.topology.levels[-1] in lasting else y for y in side] for side in sides)
 
 
 def level_names(pairs: Pairs) -> list[str]:

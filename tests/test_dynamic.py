@@ -211,7 +211,7 @@ def test_metrics_samples_and_round_trip(tmp_path):
     X, Y = draw_data(rng, n=8)
     model = DynamicCRF(c2=1e-3).fit(X, Y)
     found = model.predict(X)
-    truth = [labels_by_level(model.levels_, y, n, "Y") for n, y in enumerate(Y)]
+    truth = [labels_by_level(model.levels_, y, n, len(X[n]), "Y") for n, y in enumerate(Y)]
     assert set(metrics.accuracy(truth, found)) == set(LEVELS)
     assert model.score(X, Y) == metrics.joint_accuracy(truth, found)
     assert model.predict(X, evidence=found) == found

@@ -483,3 +483,17 @@ def test_the_tags_of_all_evidence_show_its_scheme():
     found = model.predict(X[:2], evidence=told)
     assert [y.segments("phrase") for y in found] == [[(0, 2, "P"), (2, 3, "Q")], [(0, 1, "P"), (1, 2, "P")]]
     assert np.isfinite(model.log_likelihood(X[:2], told)).all()
+
+
+@pytest.mark.parametrize("kind", [HSCRF, DynamicCRF, HHMM])
+def test_a_sequence_or_level_without_labels_is_unknown_in_training(kind):
+    topology = Topology({"phrase": ["P", "Q"], "tag": ["x", "y", "z"]})
+    inputs = [[step[0] for step in x] for x in X] if kind is HHMM else X
+    coefs = []
+    for nothing in (["?"] * 3, None):
+        first = {"phrase": nothing, "tag": ["?"] * 3} if nothing else None
+        second = {"phrase": nothing and nothing[:2], "tag": Y[1]["tag"]}
+        model = kind(topology, **({"max_iter": 3, "random_state": 0} if kind is HHMM else {"solver": SOLVER}))
+        coefs.append(model.fit(inputs, [first, second, *Y[2:]]).coef_)
+        assert model.score(inputs, [first, second, *Y[2:]]) != 0
+    np.testing.assert_array_equal(*coefs)

@@ -47,7 +47,10 @@ class CombinationStatistics:
             for n, y in enumerate(Y, start=offset):
                 self._collect(y, n)
         levels = self.levels(noted="unseen")
-        labels = [labels_by_level(levels, y, n, "Y") for n, y in enumerate(Y, start=offset)]
+        labels = [
+            labels_by_level(levels, y, n, length, "Y")
+            for n, (y, length) in enumerate(zip(Y, lengths, strict=True), offset)
+        ]
         states = np.concatenate([y.states[1:] for y in labels], axis=1).T  # (N, levels)
         self.complete &= bool((states >= 0).all())
         if self.complete:
@@ -182,10 +185,10 @@ def factor_of(levels: Topology, table: Ints, names: tuple[str, ...]) -> tuple[In
     return member, flat_topology(" & ".join(names), levels, states, which)
 
 
-def labels_by_level(levels: Topology, y: Any, n: int, name: str) -> Labels:
+def labels_by_level(levels: Topology, y: Any, n: int, length: int, name: str) -> Labels:
     """Labels of every level of one sequence, each segment of one step; errors name the sequence."""
     try:
-        return step_labels(levels, y)
+        return step_labels(levels, y, length)
     except SequenceError as error:
         raise error.of_sequence(n, name) from None
     except (ValueError, TypeError) as error:
@@ -219,8 +222,10 @@ def one_step_rows(length: int, depth: int) -> tuple[NDArray[np.int32], NDArray[n
     return states, ends
 
 
-def step_labels(topology: Topology, y: Any) -> Labels:
-    """Labels in which every segment has one step, from a dict of columns; levels not named are unknown."""
+def step_labels(topology: Topology, y: Any, length: int) -> Labels:
+    """Labels in which every segment has one step, from a dict of columns; empty and missing levels are unknown."""
+    if y is None:
+        return Labels(topology, *one_step_rows(length, topology.depth))
     if isinstance(y, Labels):
         if y.topology != topology:
             raise ValueError(f"labels are of {y.topology}, but the model has {topology}")
@@ -229,12 +234,11 @@ def step_labels(topology: Topology, y: Any) -> Labels:
         return y
     if not isinstance(y, Mapping):
         raise ValueError(f"labels are {a_type(y)}, expected a dict from level to a list of labels")
-    lengths = {level: len(column) for level, column in y.items()}
-    if len(set(lengths.values())) != 1:
-        raise ValueError(f"levels differ in length: {lengths}")
-    states, ends = one_step_rows(next(iter(lengths.values())), topology.depth)
-    for level, column in y.items():
-        d = topology.level(level)
+    columns = {topology.level(level): column for level, column in y.items() if len(column)}
+    if len(set(map(len, columns.values()))) != 1:
+        raise ValueError(f"levels differ in length: { {level: len(column) for level, column in y.items()} }")
+    states, ends = one_step_rows(len(next(iter(columns.values()))), topology.depth)
+    for d, column in columns.items():
         codes: dict[Any, int] = {}
         for t, tag in enumerate(column):
             if tag not in codes:

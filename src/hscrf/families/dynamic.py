@@ -150,9 +150,7 @@ class DynamicCRF(HSCRF):
     def _known(self, evidence: Sequence[Any], lengths: Sequence[int], name: str) -> list[Labels]:
         known = self.levels_, self.combinations_, self.topology_
         return [
-            Labels.unknown(self.topology_, length)
-            if y is None
-            else combined(*known, labels_by_level(self.levels_, y, n, name), n, name)
+            combined(*known, labels_by_level(self.levels_, y, n, length, name), n, name)
             for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))
         ]
 
@@ -207,7 +205,10 @@ class DynamicCRF(HSCRF):
 
     def _read_to_score(self, given: Sequence[Any], lengths: Sequence[int]) -> list[Labels]:
         wide = widened(self.levels_, given, "plain")
-        return [y if isinstance(y, Labels) else labels_by_level(wide, y, n, "Y") for n, y in enumerate(given)]
+        return [
+            y if isinstance(y, Labels) else labels_by_level(wide, y, n, length, "Y")
+            for n, (y, length) in enumerate(zip(given, lengths, strict=True))
+        ]
 
     def _possible(self, y: Labels, n: int) -> Labels | None:
         if y.topology.levels != self.levels_.levels:

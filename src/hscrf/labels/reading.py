@@ -65,11 +65,13 @@ def by_level(y: Any, only: str = "label") -> Mapping[str, Any]:
 
 
 def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Scheme, name: str = "Y") -> Labels:
-    """Labels of one sequence; a list is the only level, a dict holds columns or segments by level.
+    """Labels of one sequence; a list is the only level, a dict holds columns or segments by level, None is unknown.
 
     What segments leave out is unknown, to the end of the sequence of ``length`` steps. Errors name the sequence, as in
     ``Y[3]``, and the step of a label that cannot be read.
     """
+    if y is None:
+        return Labels.unknown(topology, length)
     if isinstance(y, Labels) and y.topology != topology:
         if y.topology.remembering({}) != topology.remembering({}):  # labels do not depend on what fillers remember
             raise ValueError(f"{name}[{n}] has {y.topology} with other states or rules than the model's {topology}")

@@ -25,9 +25,7 @@ def read_evidence(
     """Evidence of each sequence as labels of a model's topology; given Labels may have other rules."""
     scheme = schemes_to_read(evidence, scheme, topology)
     return [
-        Labels.unknown(topology, length)
-        if y is None
-        else as_labels(_with_rules_of(topology, y), n, length, topology, scheme, name)
+        as_labels(_with_rules_of(topology, y), n, length, topology, scheme, name)
         for n, (y, length) in enumerate(zip(evidence, lengths, strict=True))
     ]
 
@@ -46,11 +44,7 @@ def labels_to_score(
     scheme = schemes_to_read(Y, scheme, topology)
     wide = widened(topology, Y, scheme, name)
     return [
-        y
-        if isinstance(y, Labels)
-        else Labels.unknown(wide, length)
-        if y is None
-        else as_labels(y, n, length, wide, scheme, name)
+        y if isinstance(y, Labels) else as_labels(y, n, length, wide, scheme, name)
         for n, (y, length) in enumerate(zip(Y, lengths, strict=True))
     ]
 

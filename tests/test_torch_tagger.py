@@ -426,6 +426,10 @@ def test_the_shell_trains_predicts_scores_and_shows(tmp_path, capsys):
     assert main(["predict", str(data), "-m", str(model), "-t", "-o", str(out), "--marginals", "--k-best", "2"]) == 0
     assert main(["score", str(out), "-m", str(model)]) == 0
     assert "phrase" in capsys.readouterr().out
+    tagger = Tagger.load(model)
+    tagger.save(tmp_path / "again")
+    assert main(["predict", str(data), "-m", str(tmp_path / "again"), "-t", "-o", str(tmp_path / "again.txt")]) == 0
+    assert tagger.set_params(epochs=1).fit(X, Y).recipe_ is None
     assert main(["show", str(model), "--top", "3"]) == 0
     shown = capsys.readouterr().out
     assert "Tagger" in shown

@@ -101,7 +101,8 @@ def fit_neural(args: argparse.Namespace, paths: list[str]) -> int:
 
 def finish_tagger(args: argparse.Namespace, model: Tagger, recipe: Recipe) -> int:
     """Write the model, unless Ctrl-C came before there was one, and print how training ended."""
-    code = save_trained(model, args.model, lambda: wing().files.save(args.model, model, recipe.to_dict()), "epoch")
+    model.recipe_ = recipe.to_dict()
+    code = save_trained(model, args.model, lambda: model.save(args.model), "epoch")
     if code:
         return code
     best = f"epoch {model.best_iter_} of {model.n_iter_} kept, " if model.best_iter_ else ""
@@ -112,7 +113,6 @@ def finish_tagger(args: argparse.Namespace, model: Tagger, recipe: Recipe) -> in
 def wing() -> ModuleType:
     """The torch wing; an error says how to install it."""
     import hscrf.torch
-    import hscrf.torch.files
 
     return hscrf.torch
 
@@ -128,11 +128,11 @@ def is_tagger(path: str) -> bool:
 
 def load_tagger(path: str) -> tuple[Tagger, Recipe | None]:
     """A tagger, and its recipe if it was trained from a file."""
-    model, entry = wing().files.load(path)
-    if entry is None:
+    model = wing().Tagger.load(path)
+    if model.recipe_ is None:
         return model, None
     try:
-        recipe = ColumnRecipe.from_dict(entry)
+        recipe = ColumnRecipe.from_dict(model.recipe_)
         recipe.check(model.topology_)
     except (ValueError, TypeError, KeyError) as error:
         raise FileFormatError(f"{path} is damaged: its recipe says {error}") from None

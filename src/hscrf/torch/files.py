@@ -23,8 +23,8 @@ LEARNED = ("loss_", "history_", "best_iter_", "n_iter_", "stop_reason_", "conver
 NOT_SAVED = ("topology", "random_state")  # what was learned stands for the first; a generator is not data
 
 
-def save(path: str | os.PathLike[str], model: Tagger, recipe: Mapping[str, Any] | None = None) -> None:
-    """Write a tagger, and how its files are read if a recipe says so."""
+def save(path: str | os.PathLike[str], model: Tagger) -> None:
+    """Write a tagger."""
     from safetensors.torch import save_file
 
     options = {name: value for name, value in model.get_params().items() if name not in NOT_SAVED}
@@ -36,7 +36,7 @@ def save(path: str | os.PathLike[str], model: Tagger, recipe: Mapping[str, Any] 
         "design": model.design_._asdict(),
         "scheme": model.scheme_,
         "learned": {name: getattr(model, name) for name in LEARNED},
-        "recipe": recipe,
+        "recipe": model.recipe_,
     }
     tensors = {f"encoder.{name}": tensor for name, tensor in model.network_.state_dict().items()}
     tensors |= {f"crf.{name}": tensor for name, tensor in model.crf_.tables.items()}
@@ -45,8 +45,8 @@ def save(path: str | os.PathLike[str], model: Tagger, recipe: Mapping[str, Any] 
         save_file(contiguous, name, metadata={"format": FORMAT, "content": json.dumps(header)})
 
 
-def load(path: str | os.PathLike[str]) -> tuple[Tagger, Any]:
-    """Read a tagger and its recipe, or None."""
+def load(path: str | os.PathLike[str]) -> Tagger:
+    """Read a tagger."""
     header, tensors = read(path)
     name = os.fspath(path)
     try:
@@ -57,7 +57,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Tagger, Any]:
         model.topology_ = Topology.from_dict(header["topology"])
         model.inputs_ = Inputs.from_json(header["inputs"])
         model.design_ = _design(header, model)
-        model.scheme_ = header["scheme"]
+        model.scheme_, model.recipe_ = header["scheme"], header.get("recipe")
         for field in LEARNED:
             setattr(model, field, header["learned"][field])
         _restore(model, tensors)
@@ -66,7 +66,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Tagger, Any]:
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
         problem = f"it lacks {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
         raise FileFormatError(f"{name} is damaged: {problem}") from None
-    return model, header.get("recipe")
+    return model
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:

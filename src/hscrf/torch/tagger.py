@@ -107,6 +107,7 @@ class Tagger(BaseEstimator, NeuralPredictor):
     network_: Any
     crf_: CRF
     scheme_: Any
+    recipe_: Any = None  # how the shell reads files for this model, where `hscrf fit` made it
     history_: list[dict[str, Any]]
 
     def __init__(
@@ -193,11 +194,11 @@ class Tagger(BaseEstimator, NeuralPredictor):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             crf = CRF(topology, self.parts, self.durations, n_jobs=self.n_jobs)
-            self.design_ = design_of(self.get_params(), inputs)
-            network = network_for(self.design_, inputs, crf.size).to(self.device)
+            design = design_of(self.get_params(), inputs)
+            network = network_for(design, inputs, crf.size).to(self.device)
             crf.to(self.device)
             self.topology_, self.inputs_, self.scheme_ = topology, inputs, scheme
-            self.network_, self.crf_ = network, crf
+            self.design_, self.network_, self.crf_, self.recipe_ = design, network, crf, None
             evaluate = None if development is None else self._evaluator(*development)
             self._train(X, labels, weights, evaluate, seed)
         return self
@@ -290,4 +291,4 @@ class Tagger(BaseEstimator, NeuralPredictor):
         """
         from hscrf.torch.files import load
 
-        return load(path)[0]
+        return load(path)

@@ -24,6 +24,7 @@ from hscrf.torch import (  # noqa: E402
     TemporalConvolution,
     files,
 )
+from hscrf.torch.options import DEEPEST, WIDEST, check_design, check_tagger_options, design_of  # noqa: E402
 from hscrf.torch.training import Schedule, Trainer  # noqa: E402
 
 SENTENCES = [["the", "cat", "sleeps"], ["dogs", "bark"], ["a", "dog", "sees", "the", "cat"]]
@@ -165,6 +166,14 @@ def test_files_hold_the_sizes_of_the_encoder(tmp_path):
         twin.save(tmp_path / "model.safetensors")
         with pytest.raises(FileFormatError, match=f"is damaged: .*{told}"):
             Tagger.load(tmp_path / "model.safetensors")
+
+
+def test_the_largest_encoder_that_options_describe_is_accepted_from_a_file():
+    inputs = Inputs().fit([np.eye(3)])
+    for name in ("bilstm", "tcn"):
+        options = Tagger(name, hidden=WIDEST, layers=DEEPEST, word_size=WIDEST, character_size=WIDEST).get_params()
+        check_tagger_options(options)
+        assert check_design(design_of(options, inputs)).hidden == WIDEST
 
 
 def test_partial_labels_and_weights_and_development():

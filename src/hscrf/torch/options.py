@@ -102,7 +102,7 @@ def check_design(design: Design) -> Design:
     if design.encoder not in DEFAULTS or None in design:
         raise ValueError(f"design is {design}; expected an encoder and sizes")
     if design.recurrent != 0:
-        _check_whole("recurrent", design.recurrent, WIDEST)
+        _check_whole("recurrent", design.recurrent, 2 * WIDEST)  # as design_of makes it
     return design
 
 

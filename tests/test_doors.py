@@ -7,6 +7,7 @@ import pytest
 
 import hscrf
 from hscrf import cli, io
+from hscrf.io.recipe import Recipe
 
 LINES = ["the\tD\tB-NP", "cat\tN\tI-NP", "barks\tV\tB-VP", "", "a\tD\tB-NP", "dog\tN\tI-NP", ""] * 5
 
@@ -53,6 +54,14 @@ def test_the_shell_reads_files_for_a_model_that_python_calibrated(folder, monkey
     )
     assert [d.labels for d in one] == [d.labels for d in two]
     assert Path("model.txt").read_text() != Path("calibrated.txt").read_text()
+
+
+def test_a_new_fit_of_an_hhmm_forgets_how_files_were_read(tmp_path):
+    X, Y = [["a", "b", "a"]] * 2, [["N", "V", "N"]] * 2
+    Recipe("columns", ("label",), features=("word",)).save_with(hscrf.HHMM().fit(X, Y), tmp_path / "model")
+    model = hscrf.load(tmp_path / "model")
+    assert model.recipe_["features"] == ["word"]
+    assert model.fit(X, Y).recipe_ is None
 
 
 def test_a_new_fit_forgets_how_files_were_read(folder, tmp_path, capsys):

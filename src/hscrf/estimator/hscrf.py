@@ -281,10 +281,10 @@ class HSCRF(SequenceEstimator, Specified, Predictor):
 
     def _keep(self, result: solvers.Result) -> None:
         """Store the result of the solver, and remove attributes of earlier weights."""
-        self.coef_, self.temperature_ = result.weights, {}
+        self.coef_, self.temperature_, self.recipe_ = result.weights, {}, None
         self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
         self.stop_reason_, self.history_, self.best_iter_ = result.reason, result.history, result.kept
-        for name in ("online_", "n_seen_", "recipe_"):
+        for name in ("online_", "n_seen_"):
             self.__dict__.pop(name, None)
 
     def new_frame(self, scheme: Scheme) -> Frame:

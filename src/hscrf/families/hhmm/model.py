@@ -209,7 +209,7 @@ class HHMM(SequenceEstimator, Predictor):
                     self._run_em(expect, self.coef_, complete)
                 else:
                     self._run_starts(expect, partial(self._start, scorer, observations, labels, complete), complete)
-            self.temperature_ = {}
+            self.temperature_, self.recipe_ = {}, None
         return self
 
     def _learn_frame(self, X: Sequence[Any], Y: Sequence[Any] | None) -> tuple[Observations, list[Labels] | None]:

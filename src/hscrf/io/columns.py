@@ -25,6 +25,7 @@ from hscrf.io.lines import (
 from hscrf.io.tags import Scheme, check_tags
 
 OURS = re.compile("(.*)_(predicted|by|probability|sample[0-9]+|best[0-9]+)", re.DOTALL)  # columns that hscrf appends
+OUR_NUMBER = re.compile(r"-?[0-9]+\.[0-9]{6}")  # a probability, or its logarithm, as a prediction writes it
 HEADER = "# columns:\t"  # begins a first line that names the columns, as the studio writes it
 
 
@@ -98,9 +99,8 @@ def read_columns(
         if header is not None:
             frame = _headed_frame(file, header, levels, names, unlabelled)
         for n, block in enumerate(blocks_of_lines(marked, separator)):
-            width = len(block.rows[0])
             if not block.bad:
-                frame = frame or _frame(file, block.numbers[0], width, levels, names, extra, unlabelled, loose)
+                frame = frame or _frame(file, block.numbers[0], block.rows[0], levels, names, extra, unlabelled, loose)
             with skipping(skip):
                 check_line(block.bad, n)
                 assert frame is not None
@@ -235,16 +235,17 @@ def pick_columns(rows: list[list[str]], places: Mapping[str, int]) -> dict[str, 
 def _frame(
     file: str,
     number: int,
-    width: int,
+    row: Sequence[str],
     levels: Sequence[str] | Mapping[str, int],
     names: Sequence[str] | None,
     extra: Sequence[str],
     unlabelled: bool,
     loose: bool,
 ) -> ColumnFrame:
-    """The columns of a file, found from the width of its first row."""
+    """The columns of a file, found from its first row."""
+    width = len(row)
     if loose and names is not None:
-        extra = _loose_columns(width - len(names), extra)
+        extra = _loose_columns(row, len(names), extra)
     if unlabelled and _has_no_labels(width - len(extra), levels, names):
         levels = ()
     least = len(levels) + len(extra)
@@ -295,9 +296,16 @@ def _headed_frame(
     return ColumnFrame(file, tuple(header), tuple(place[name] for name in features), own, {k: place[k] for k in rest})
 
 
-def _loose_columns(count: int, extra: Sequence[str]) -> list[str]:
-    """Names of the columns after the required ones: all of ``extra`` and then numbers, or none."""
-    return [] if count <= 0 or count < len(extra) else [*extra, *map(str, range(count - len(extra)))]
+def _loose_columns(row: Sequence[str], first: int, extra: Sequence[str]) -> list[str]:
+    """Names of the columns from the place ``first``: ``extra``, then places.
+
+    Only places if numbers of a prediction are there: the file had no labels, and its predictions are in their columns.
+    """
+    rest = row[first:]
+    if len(rest) < len(extra):
+        return []
+    known = [] if any(OUR_NUMBER.fullmatch(cell) for cell in rest[: len(extra)]) else extra
+    return [*known, *map(str, range(first + len(known), len(row)))]
 
 
 def write_columns(

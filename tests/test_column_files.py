@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hscrf.io import read_columns
+from hscrf.errors import DataFileError
+from hscrf.io import read_columns, write_columns
 
 LISTS = "Li\tB-person\tB-surname\nWei\tI-person\tB-forename\n\nAna\tB-person\tB-forename\nLopez\tI-person\tB-surname\n\n"
 WORDS = "Li\nWei\n\nAna\nLopez\n\n"
@@ -47,3 +48,67 @@ def test_samples_that_stand_where_predictions_stand_are_reported(names):
     assert "the columns after the labels were compared: --predicted names others" in told
     code, _, told = names("score", "truth.txt", "out.txt", "-m", "m", "--predicted", "person=2,part=3")
     assert (code, told) == (0, "")
+
+
+@pytest.mark.parametrize("extra", [[], ["person_confidence", "part_confidence"]])
+def test_confidences_in_a_file_with_named_columns_are_no_features(extra):
+    document = next(read_columns(io.StringIO(LISTS), LEVELS))
+    document.extra.update({f"{level}_confidence": ["0.9", "0.8"] for level in LEVELS})
+    document.extra["best1_log_probability"] = ["-0.1", "-0.1"]
+    file = io.StringIO()
+    write_columns(file, [document], header=True)
+    (back,) = read_columns(io.StringIO(file.getvalue()), LEVELS, extra=extra)
+    assert back.tokens == [["Li"], ["Wei"]]
+    assert (back.labels, back.extra) == (document.labels, document.extra)
+
+
+def test_a_prediction_with_named_columns_and_without_labels_has_no_features_but_the_words():
+    text = "# columns:\tword\tperson_predicted\tperson_confidence\nLi\tB-person\t0.9\n"
+    (document,) = read_columns(io.StringIO(text), ["person"], unlabelled=True)
+    assert (document.tokens, document.labels) == ([["Li"]], None)
+
+
+def test_a_column_named_in_extra_is_no_feature():
+    text = "# columns:\tword\tnote\tperson\nLi\tx\tB-person\n"
+    (document,) = read_columns(io.StringIO(text), ["person"], extra=["note"])
+    assert (document.tokens, document.extra) == ([["Li"]], {"note": ["x"]})
+    with pytest.raises(DataFileError, match="there is no column 'remark'"):
+        list(read_columns(io.StringIO(text), ["person"], extra=["remark"]))
+
+
+# ------------------------------------------------------------------------------
+# 2. Missing columns
+
+
+NO_WORD = "line 1: there is no column but the labels person, part, expected a feature column; if a level has no labels"
+
+
+def test_a_file_without_a_column_for_the_word_is_refused(names):
+    Path("persons.txt").write_text("Li\tB-person\nWei\tI-person\n\n")
+    with pytest.raises(DataFileError, match=f"{NO_WORD} there, add a column of [?]$"):
+        list(read_columns("persons.txt", LEVELS))
+    code, _, told = names("fit", "train.txt", "persons.txt", "-m", "m", "--levels", "person,part", *QUICK)
+    assert (code, NO_WORD in told) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "options", [("--levels", "person=2,part=3"), ("--levels", "person,part", "--columns", "word,person,part")]
+)
+def test_a_file_without_labels_of_a_level_goes_into_training_with_a_column_of_unknown_labels(names, options):
+    lines = ["Li\tB-person", "Wei\tI-person", ""]
+    Path("persons.txt").write_text("\n".join([*lines, ""]))
+    code, _, told = names("fit", "train.txt", "persons.txt", "-m", "m", *options, *QUICK)
+    assert (code, "persons.txt, line 1: " in told) == (2, True)
+    assert "there are 2 columns" in told
+    assert "; if a level has no labels there, add a column of ?" in told
+    Path("persons.txt").write_text("\n".join([*(line and f"{line}\t?" for line in lines), ""]))
+    assert names("fit", "train.txt", "persons.txt", "-m", "m", *options, *QUICK)[0] == 0
+
+
+def test_files_of_nothing_but_labels_are_compared(names):
+    Path("one.txt").write_text("B-person\nI-person\n\n")
+    code, out, _ = names("score", "one.txt", "one.txt")
+    assert (code, "2 steps" in out) == (0, True)
+    Path("both.txt").write_text("B-person B-person\nI-person I-person\n\n")
+    code, out, _ = names("score", "both.txt")
+    assert (code, "2 steps" in out) == (0, True)

@@ -129,7 +129,7 @@ class Recipe:
             options |= {"separator": self.separator, "comment": self.comment}
             levels = self.places or self.levels
             extra = () if loose and self.names is None else extra  # where they begin is unknown
-            options |= {"extra": extra, "unlabelled": unlabelled, "loose": loose and self.names is not None}
+            options |= {"extra": extra, "unlabelled": unlabelled, "loose": loose}
             return read_columns(source, levels, self.names, **options)
         return read_table(
             source,

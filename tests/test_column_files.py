@@ -1,12 +1,13 @@
 """Column files as people have them: predictions that come back, missing levels, empty rows, comments."""
 
 import io
+import warnings
 from pathlib import Path
 
 import pytest
 
 from hscrf.errors import DataFileError
-from hscrf.io import read_columns, write_columns
+from hscrf.io import read_columns, read_crfsuite, write_columns
 
 LISTS = "Li\tB-person\tB-surname\nWei\tI-person\tB-forename\n\nAna\tB-person\tB-forename\nLopez\tI-person\tB-surname\n\n"
 WORDS = "Li\nWei\n\nAna\nLopez\n\n"
@@ -112,3 +113,48 @@ def test_files_of_nothing_but_labels_are_compared(names):
     Path("both.txt").write_text("B-person B-person\nI-person I-person\n\n")
     code, out, _ = names("score", "both.txt")
     assert (code, "2 steps" in out) == (0, True)
+
+
+# ------------------------------------------------------------------------------
+# 3. Empty rows, separators, comments
+
+
+@pytest.mark.parametrize("separator", ["\t", ",", ";"])
+def test_an_empty_row_of_a_spreadsheet_ends_a_sequence(separator):
+    text = "\r\n".join(separator.join(row) for row in (["Li", "B"], ["", ""], ["Ana", "B"], [" ", ""], ["Wei", "?"]))
+    documents = list(read_columns(io.StringIO(text, newline=""), ["person"], separator=separator))
+    assert [document.tokens for document in documents] == [[["Li"]], [["Ana"]], [["Wei"]]]
+
+
+def test_an_item_without_attributes_is_a_step():
+    (document,) = read_crfsuite(io.StringIO("N\ta\n\t\nN\tb\n"))
+    assert document.labels == {"label": ["N", "?", "N"]}
+
+
+def test_an_empty_row_ends_a_sequence_of_a_stream(names):
+    Path("train.tsv").write_text(LISTS * 5)
+    assert names("fit", "train.tsv", "-m", "m", "--levels", "person,part", *QUICK)[0] == 0
+    out = [
+        names("predict", "--stream", "-m", "m", text=text)[1]
+        for text in ("Li\nWei\n\nAna\nLopez\n", "Li\nWei\n\t\t\nAna\nLopez\n")
+    ]
+    assert out[0] == out[1] != ""
+
+
+def test_predictions_of_words_alone_follow_a_tab(names):
+    commented = "# new lists\nLi\nWei\n\n"
+    Path("new.txt").write_text(commented)
+    _, out, _ = names("predict", "new.txt", "-m", "m", "--comment", "#")
+    assert out.splitlines()[:2] == ["# new lists", "Li\tB-person\tB-surname"]
+    assert names("predict", "--stream", "-m", "m", "--comment", "#", text=commented)[1] == out
+    Path("out.txt").write_text(out)
+    Path("truth.txt").write_text("".join(LISTS.partition("\n\n")[:2]))
+    code, _, told = names("score", "truth.txt", "out.txt", "-m", "m", "--comment", "#")
+    assert (code, told) == (0, "")
+
+
+def test_a_title_in_a_file_of_one_column_is_a_comment_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        documents = list(read_columns(io.StringIO("# new lists\nLi\nWei\n"), comment="#", separator="\t"))
+    assert [(document.comments, document.tokens) for document in documents] == [(("# new lists",), [["Li"], ["Wei"]])]

@@ -14,6 +14,7 @@ from hscrf.io.lines import (
     SequenceLines,
     Skip,
     Source,
+    blanks,
     blocks_of_lines,
     check_line,
     empty_file,
@@ -101,7 +102,7 @@ def read_columns(
         marked = chain([(*first, True)] if headed else [], comments.marked(lines if headed else chain([first], lines)))
         if header is not None:
             frame = _headed_frame(file, header, levels, names, [] if loose else extra, unlabelled)
-        for n, block in enumerate(blocks_of_lines(marked, separator)):
+        for n, block in enumerate(blocks_of_lines(marked, separator, blanks(separator))):
             if not block.bad:
                 frame = frame or _frame(file, block.numbers[0], block.rows[0], levels, names, extra, unlabelled, loose)
             with skipping(skip):
@@ -333,7 +334,7 @@ def write_columns(
     documents : iterable of Document
         The sequences.
     separator : str, optional
-        By default the one that each sequence was read with, else a space.
+        By default the one that each sequence was read with (a tab if it had one column), else a space.
     header : bool
         Whether the first line names the columns. A header that was read is rewritten with the current columns.
 
@@ -387,7 +388,6 @@ def all_columns(document: Document) -> dict[str, list[str]]:
 def _line(row: Sequence[str], separator: str | None) -> str:
     """A row as a line that reads back as the same row."""
     line = (separator or " ").join(row)
-    blank = not line.strip(" \t" if separator is None else " ")
-    if blank or "\n" in line or "\r" in line or split_cells(line, separator) != list(row):
+    if not line.strip(blanks(separator)) or "\n" in line or "\r" in line or split_cells(line, separator) != list(row):
         raise ValueError(f"the row {list(row)} cannot be written with the separator {separator or ' '!r}")
     return line

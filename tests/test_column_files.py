@@ -141,14 +141,20 @@ def test_an_empty_row_ends_a_sequence_of_a_stream(names):
     assert out[0] == out[1] != ""
 
 
-def test_predictions_of_words_alone_follow_a_tab(names):
+@pytest.mark.parametrize("separator", ["\t", " "], ids=["tab", "space"])
+def test_predictions_of_words_alone_are_separated_as_the_training_file(names, separator):
+    Path("train.txt").write_text(LISTS.replace("\t", separator) * 5)
+    assert names("fit", "train.txt", "-m", "m", "--levels", "person,part", *QUICK)[0] == 0
     commented = "# new lists\nLi\nWei\n\n"
     Path("new.txt").write_text(commented)
     _, out, _ = names("predict", "new.txt", "-m", "m", "--comment", "#")
-    assert out.splitlines()[:2] == ["# new lists", "Li\tB-person\tB-surname"]
+    assert out.splitlines()[:2] == ["# new lists", separator.join(["Li", "B-person", "B-surname"])]
     assert names("predict", "--stream", "-m", "m", "--comment", "#", text=commented)[1] == out
-    Path("out.txt").write_text(out)
-    Path("truth.txt").write_text("".join(LISTS.partition("\n\n")[:2]))
+
+
+def test_a_title_of_as_many_words_as_there_are_columns_is_a_comment_where_tabs_separate_them(names):
+    Path("new.txt").write_text("# new lists\n" + WORDS)
+    Path("out.txt").write_text(names("predict", "new.txt", "-m", "m", "--comment", "#")[1])
     code, _, told = names("score", "truth.txt", "out.txt", "-m", "m", "--comment", "#")
     assert (code, told) == (0, "")
 

@@ -188,7 +188,8 @@ class LineStream:
         for step in steps:
             if step is not None:
                 line = self.waiting.popleft()[0]
-                yield separator_in(line, self.separator).join([line, *map(self._quoted, self._cells(step))])
+                between = separator_in(line, self.separator) or self.recipe.joint
+                yield between.join([line, *map(self._quoted, self._cells(step))])
                 yield from self._comments()
 
     def _comments(self) -> Iterator[str]:

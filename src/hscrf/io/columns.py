@@ -334,7 +334,7 @@ def write_columns(
     documents : iterable of Document
         The sequences.
     separator : str, optional
-        By default the one that each sequence was read with (a tab if it had one column), else a space.
+        By default the one that each sequence was read with, else a space.
     header : bool
         Whether the first line names the columns. A header that was read is rewritten with the current columns.
 

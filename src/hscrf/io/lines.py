@@ -134,8 +134,8 @@ def blanks(separator: str | None) -> str:
 
 
 def separator_in(line: str, separator: str | None = None) -> str:
-    """The separator to write more columns with: the given one, else that of a line; a tab after a single column."""
-    return separator or (" " if " " in line.strip() and "\t" not in line.strip() else "\t")
+    """The separator to write a line again with: the given one, else that of the line; empty for a single column."""
+    return separator or next((sign for sign in "\t " if sign in line.strip()), "")
 
 
 def split_cells(line: str, separator: str | None) -> list[str]:

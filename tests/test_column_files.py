@@ -42,6 +42,14 @@ def test_a_prediction_of_words_is_scored_whatever_was_appended(names, options):
     assert out.strip() in expected
 
 
+def test_confidences_are_passed_over_where_the_prediction_is_wrong(names):
+    lines = ["Li\tB-person\tB-forename\t0.900000\t0.700000", "Wei\tI-person\tB-forename\t0.900000\t0.800000"]
+    Path("out.txt").write_text("\n".join([*lines, "", ""]))
+    Path("truth.txt").write_text("".join(LISTS.partition("\n\n")[:2]))
+    code, out, told = names("score", "truth.txt", "out.txt", "-m", "m")
+    assert (code, told, "part: accuracy 0.500 of 2 steps" in out) == (0, "", True)
+
+
 def test_samples_that_stand_where_predictions_stand_are_reported(names):
     Path("out.txt").write_text("Li\tO\tO\tB-person\tB-surname\nWei\tO\tO\tI-person\tO\n\nAna\tO\tO\tO\tO\nL\tO\tO\tO\tO\n")
     code, _, told = names("score", "truth.txt", "out.txt", "-m", "m")

@@ -115,7 +115,7 @@ def predicted(document: Document, levels: Sequence[str], otherwise: Mapping[str,
 def note_other_labels(truth: Sequence[Document], rest: Sequence[Document], levels: Sequence[str]) -> None:
     """Say so if a file has other true labels than the truth: these may be its predictions, and samples the rest."""
     for one, other in zip(truth, rest, strict=False):
-        for level in levels if other.extra else ():
+        for level in [level for level in levels if PREDICTED.format(level) in other.extra]:
             own, given = ((document.labels or {}).get(level, ()) for document in (one, other))
             for t, (label, copied) in enumerate(zip(own, given, strict=False)):
                 if copied not in ("?", label):

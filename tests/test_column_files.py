@@ -1,6 +1,9 @@
 """Column files as people have them: predictions that come back, missing levels, empty rows, comments."""
 
 import io
+import re
+import shutil
+import subprocess
 import warnings
 from pathlib import Path
 
@@ -9,9 +12,12 @@ import pytest
 from hscrf.errors import DataFileError
 from hscrf.io import read_columns, read_crfsuite, write_columns
 
-LISTS = "Li\tB-person\tB-surname\nWei\tI-person\tB-forename\n\nAna\tB-person\tB-forename\nLopez\tI-person\tB-surname\n\n"
+LISTS = (
+    "Li\tB-person\tB-surname\nWei\tI-person\tB-forename\n\nAna\tB-person\tB-forename\nLopez\tI-person\tB-surname\n\n"
+)
 WORDS = "Li\nWei\n\nAna\nLopez\n\n"
 LEVELS = ["person", "part"]
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 QUICK = ["--max-iter", "5", "--progress", "none"]
 
 
@@ -51,7 +57,9 @@ def test_confidences_are_passed_over_where_the_prediction_is_wrong(names):
 
 
 def test_samples_that_stand_where_predictions_stand_are_reported(names):
-    Path("out.txt").write_text("Li\tO\tO\tB-person\tB-surname\nWei\tO\tO\tI-person\tO\n\nAna\tO\tO\tO\tO\nL\tO\tO\tO\tO\n")
+    Path("out.txt").write_text(
+        "Li\tO\tO\tB-person\tB-surname\nWei\tO\tO\tI-person\tO\n\nAna\tO\tO\tO\tO\nL\tO\tO\tO\tO\n"
+    )
     code, _, told = names("score", "truth.txt", "out.txt", "-m", "m")
     assert (code, told.count("out.txt, line 1: level 'person' has 'O', but truth.txt has 'B-person'")) == (0, 1)
     assert "the columns after the labels were compared: --predicted names others" in told
@@ -112,6 +120,20 @@ def test_a_file_without_labels_of_a_level_goes_into_training_with_a_column_of_un
     assert "; if a level has no labels there, add a column of ?" in told
     Path("persons.txt").write_text("\n".join([*(line and f"{line}\t?" for line in lines), ""]))
     assert names("fit", "train.txt", "persons.txt", "-m", "m", *options, *QUICK)[0] == 0
+
+
+@pytest.mark.skipif(not (shutil.which("sh") and shutil.which("awk")), reason="there is no awk")
+def test_the_awk_lines_of_the_pages_write_unknown_labels(names):
+    def run(page):
+        line = re.search("`(awk [^`]*)`", (DOCS / page).read_text(encoding="utf-8"))[1]
+        subprocess.run(["sh", "-c", line], check=True)
+
+    Path("persons.txt").write_text("# title\r\nLi\tB-person\r\n\r\nWei\tB-person\r\n", newline="")
+    run("partial.md")
+    assert Path("filled.txt").read_text() == "# title\nLi\tB-person\t?\n\nWei\tB-person\t?\n"
+    Path("out.txt").write_text("# title\nLi\tB-person\tB-surname\t1.000000\t0.899999\nWei\tO\tO\t0.5\t0.900000\n\n")
+    run("shell.md")
+    assert Path("known.txt").read_text() == "# title\nLi\tB-person\t?\nWei\t?\tO\n\n"
 
 
 def test_files_of_nothing_but_labels_are_compared(names):

@@ -166,3 +166,10 @@ def test_metrics_read_tags_as_the_states_they_are():
     assert hscrf.metrics.accuracy(truth, found) == {"label": pytest.approx(22 / 24, rel=1e-12)}
     assert hscrf.metrics.exact_match(truth, found) == pytest.approx(5 / 6, rel=1e-12)
     assert model.score(X, truth) == pytest.approx(22 / 24, rel=1e-12)
+
+
+def test_a_solver_object_without_a_delta_stops_by_the_rule_of_the_model():
+    X, Y = [[["a"], ["b"], ["a"]], [["b"], ["c"], ["b"]]] * 4, [["N", "V", "N"], ["V", "N", "V"]] * 4
+    default, same = (hscrf.ChainCRF(c2=0.01, solver=solver).fit(X, Y) for solver in ("lbfgs", LBFGS(max_iter=999)))
+    np.testing.assert_array_equal(same.coef_, default.coef_)
+    assert hscrf.ChainCRF(c2=0.01, solver=LBFGS(period=1, delta=0.5)).fit(X, Y).n_iter_ < default.n_iter_

@@ -453,3 +453,23 @@ def test_none_for_the_labels_of_a_level_means_that_they_are_unknown():
 def test_a_string_for_a_column_is_refused():
     with pytest.raises(ValueError, match=r"Y\[1\]: level 'tag' is the string 'xy'; expected a list of labels"):
         HSCRF(solver=SOLVER).fit(X[:2], [Y[0], {"phrase": ["P", "P"], "tag": "xy"}])
+
+
+def test_tags_are_read_by_models_that_learned_from_labels_without_tags():
+    """The training labels are Labels or segments: the tags of new labels show their scheme."""
+    tags = [
+        {"phrase": ["B-P", "I-P", "B-Q"], "tag": ["x", "y", "z"]},
+        {"phrase": ["B-P", "B-P"], "tag": ["x", "y"]},
+        {"phrase": ["B-Q", "B-P", "I-P", "I-P"], "tag": ["z", "x", "y", "y"]},
+    ] * 2
+    model = HSCRF(solver=SOLVER).fit(X, tags)
+    scheme = {"phrase": "bio", "tag": "plain"}
+    as_labels = [Labels.from_columns(model.topology_, y, scheme=scheme) for y in tags]
+    as_segments = [{level: y.segments(level) for level in scheme} for y in as_labels]
+    for given in (as_labels, as_segments):
+        same = HSCRF(solver=SOLVER).fit(X, given)
+        np.testing.assert_array_equal(same.log_likelihood(X, tags), same.log_likelihood(X, as_labels))
+        assert same.score(X, tags) == same.score(X, as_labels) > 0.9
+        told = [{"phrase": ["?", "B-P", "?"]}, None, None]
+        assert same.predict(X[:3], evidence=told)[0].segments("phrase")[1][0] == 1
+    assert model.found_scheme() == scheme

@@ -1,6 +1,7 @@
 """The tagger: it learns, it stops, it reproduces, it is saved; and the shell opens what it has written."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from hscrf.torch import (  # noqa: E402
     BiLSTM,
     CharacterConvolution,
     ColumnEmbedding,
+    FeatureScores,
     Inputs,
+    Stack,
     Tagger,
     TemporalConvolution,
     files,
@@ -119,7 +122,7 @@ def test_damaged_files_are_refused(model, tmp_path):
         b"",
         content[:100],
         content[:-10],
-        content.replace(b'\\"version\\": 1', b'\\"version\\": 9'),
+        content.replace(b'\\"version\\": 2', b'\\"version\\": 9'),
         content.replace(b'\\"layers\\": null', b'\\"layers\\": 9999'),
         content.replace(b'\\"alphabet\\"', b'\\"alphabit\\"'),
         content.replace(b'\\"hidden\\": 8', b'\\"hidden\\": 9'),
@@ -130,6 +133,38 @@ def test_damaged_files_are_refused(model, tmp_path):
         path.write_bytes(some)
         with pytest.raises(FileFormatError, match=r"model\.safetensors"):
             Tagger.load(path)
+
+
+def test_files_of_version_1_open(tmp_path):
+    """A convolution of six blocks without a BiLSTM, written by commit 6a03b4c; it is the same when saved again."""
+    model = Tagger.load(Path(__file__).parent / "files" / "tagger-1.safetensors")
+    assert isinstance(model.network_.context, TemporalConvolution)
+    model.save(tmp_path / "again.safetensors")
+    numbers = [np.array([[1.0], [1.1], [0.9], [-1.0], [-0.8]])]
+    for one in (model, Tagger.load(tmp_path / "again.safetensors")):
+        found = one.log_likelihood(numbers, [{"part": ["high", "high", "high", "low", "low"]}])
+        np.testing.assert_allclose(found, -0.34997022, rtol=1e-5)
+
+
+def test_files_hold_the_sizes_of_the_encoder(tmp_path):
+    """Options that change after fit do not change what is saved."""
+    numbers, labels = [np.arange(4.0)[:, None]] * 4, [{"part": ["a", "a", "b", "b"]}] * 4
+    model = Tagger(hidden=3, layers=2, epochs=1, random_state=0).fit(numbers, labels)
+    model.set_params(hidden=5, layers=None)
+    model.save(tmp_path / "model.safetensors")
+    twin = Tagger.load(tmp_path / "model.safetensors")
+    assert twin.design_ == model.design_
+    assert (twin.design_.layers, twin.design_.recurrent) == (2, 6)
+    np.testing.assert_array_equal(twin.log_likelihood(numbers, labels), model.log_likelihood(numbers, labels))
+    for wrong, told in (
+        ({"layers": 65}, "layers is 65; expected an integer from 1 to 64"),
+        ({"recurrent": -1}, "recurrent is -1; expected an integer from 1 to"),
+        ({"encoder": "auto"}, "expected an encoder and sizes"),
+    ):
+        twin.design_ = model.design_._replace(**wrong)
+        twin.save(tmp_path / "model.safetensors")
+        with pytest.raises(FileFormatError, match=f"is damaged: .*{told}"):
+            Tagger.load(tmp_path / "model.safetensors")
 
 
 def test_partial_labels_and_weights_and_development():
@@ -173,9 +208,9 @@ def test_numbers_are_read_by_a_convolution():
     ]
     signals[0][1, 0] = np.nan
     topology = hscrf.Topology({"part": ["high", "low"]}, max_duration={"part": None})
-    model = Tagger(topology=topology, hidden=8, layers=2, epochs=15, learning_rate=0.02, random_state=0)
+    model = Tagger(topology=topology, hidden=8, layers=2, epochs=40, learning_rate=0.02, random_state=0)
     model.fit(signals, labels)
-    assert isinstance(model.network_.context, TemporalConvolution)
+    assert [type(part) for part in model.network_.context.parts] == [TemporalConvolution, BiLSTM]
     assert model.score(signals, labels) > 0.95
     with pytest.raises(ValueError, match=r"X\[0\] has 2 columns; expected 1"):
         model.predict([np.zeros((3, 2))])
@@ -209,7 +244,7 @@ def test_padding_does_not_reach_the_result():
     vectors, lengths = torch.randn(2, 6, 3), torch.tensor([6, 4])
     other = vectors.clone()
     other[1, 4:] = 99.0
-    for module in (BiLSTM(3, 4), TemporalConvolution(3, 4, layers=3)):
+    for module in (BiLSTM(3, 4), TemporalConvolution(3, 4, layers=3), Stack(TemporalConvolution(3, 4), BiLSTM(4, 5))):
         module.eval()
         torch.testing.assert_close(module(vectors, lengths)[1, :4], module(other, lengths)[1, :4])
         torch.testing.assert_close(module(vectors[1:, :4], lengths[1:])[0], module(vectors, lengths)[1, :4])
@@ -305,7 +340,7 @@ def test_a_share_of_the_words_that_occur_once_is_hidden():
 
 
 @pytest.mark.parametrize(
-    "module", [BiLSTM(3, 400, dropout=0.5), ColumnEmbedding({"word": 9}, "word", word_size=400, dropout=0.5)]
+    "module", [BiLSTM(3, 400, dropout=0.5), ColumnEmbedding({"word": 9}, "word", word_size=400, dropout=0.5, blank=0.0)]
 )
 def test_all_steps_of_a_sequence_lose_the_same_components(module):
     torch.manual_seed(0)
@@ -317,6 +352,61 @@ def test_all_steps_of_a_sequence_lose_the_same_components(module):
     assert (lost == lost[:, :1]).all()
     assert not torch.equal(lost[0], lost[1])
     assert lost.float().mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_training_leaves_out_names_of_single_steps():
+    torch.manual_seed(0)
+    embed = ColumnEmbedding({"word": 9, "pos": 9}, "word", bag=9, dropout=0.0, blank=0.3)
+    names, bag = torch.full((20, 50, 2), 3), torch.full((20, 50, 1), 3)
+    word, pos, bags = embed({"names": names, "bag": bag}).split([50, 20, 40], dim=2)
+    lost = torch.stack([(found == 0).all(dim=2) for found in (word, pos, bags)])
+    assert lost.float().mean(dim=(1, 2)).tolist() == pytest.approx([0.3] * 3, abs=0.05)
+    assert not torch.equal(lost[0], lost[1])
+    assert not (embed.eval()({"names": names, "bag": bag}) == 0).any()
+
+
+def test_training_scales_each_number_of_a_sequence():
+    torch.manual_seed(0)
+    embed, numbers = ColumnEmbedding({}, numbers=2, dropout=0.0, gain=0.3), torch.randn(500, 4, 2)
+    factors = torch.log(embed({"numbers": numbers}) / numbers)
+    torch.testing.assert_close(factors, factors[:, :1].expand_as(factors), rtol=0, atol=1e-4)
+    assert factors[:, 0].std(dim=0).tolist() == pytest.approx([0.3, 0.3], abs=0.05)
+    assert factors.mean().item() == pytest.approx(0.0, abs=0.05)
+    assert torch.equal(embed.eval()({"numbers": numbers}), numbers)
+
+
+def test_features_have_weights_of_their_own():
+    scores = FeatureScores(5, 2, blank=0.5)
+    features = torch.tensor([[[2, 4, 0], [3, 0, 0]]]).expand(4000, 2, 3)
+    assert (scores(features) == 0).all(), "zero at first"
+    torch.nn.init.normal_(scores.weights.weight)
+    weights = scores.weights.weight
+    expected = torch.stack([weights[2] + weights[4], weights[3]])
+    torch.testing.assert_close(scores(features).mean(dim=0), expected, rtol=0, atol=0.1)  # what is left counts for more
+    torch.testing.assert_close(scores.eval()(features)[0], expected)
+
+
+def test_taggers_score_the_features_of_linear_models(model):
+    inputs = model.inputs_
+    assert {"word[0]=cat", "word[-1]|word[0]=the|cat", "word.suffix2=at"} <= set(inputs.features)
+    assert model.network_.linear.weights.num_embeddings == inputs.n_features == len(inputs.features) + 2
+    (item,) = inputs.encode([["the", "unseen"]])
+    known = inputs.features
+    found = {name for name, number in known.items() if number in item["features"][1]}
+    assert "word[-1]=the" in found
+    assert "word[0]=the" not in found
+    bags = Inputs().fit([[["w=a", "cap"], ["w=a"]]])
+    assert bags.features == {"w=a": 2}, "features of bags that occur twice"
+    assert Inputs().fit([np.eye(3)]).n_features == 0
+    two = Inputs().fit([[{"word": "a", "pos": "N"}, {"word": "a", "pos": "N"}]])
+    assert "pos[-1]|pos[0]=N|N" not in two.features
+    assert {"word[0]=a", "pos[0]=N"} <= set(two.features)
+
+
+def test_the_most_frequent_features_are_kept():
+    inputs = Inputs()
+    inputs.most_features = 2
+    assert inputs.fit([[["a", "b", "c"], ["a", "b", "c"], ["c", "b"]]]).features == {"b": 2, "c": 3}
 
 
 TEXT = "\n\n".join(
@@ -339,7 +429,7 @@ def test_the_shell_trains_predicts_scores_and_shows(tmp_path, capsys):
     assert main(["show", str(model), "--top", "3"]) == 0
     shown = capsys.readouterr().out
     assert "Tagger" in shown
-    assert "BiLSTM" in shown
+    assert "encoder bilstm, hidden 100, layers 1" in shown
     assert "strongest trans weights of level phrase" in shown
     assert main([*fit, "--c2", "1"]) == 2
     assert "--c2 is not for --encoder" in capsys.readouterr().err

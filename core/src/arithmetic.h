@@ -67,7 +67,7 @@ struct Log {
     template <class V>
     static INLINE V count(V total, V a, V b, V p) {
         const V value = a + b + p;
-        return any(value > splat<V>(FAINTEST)) ? total + exp(value) : total;
+        return any_above(value, splat<V>(FAINTEST)) ? total + exp(value) : total;
     }
     static double read(double log_value) { return log_value; }
     static double log(double value) { return value; }
@@ -83,13 +83,15 @@ constexpr bool is_log = std::is_same_v<A, Log>;
 template <class A, class V, class Term>
 INLINE V reduce(V first, int n, Term term) {
     if constexpr (is_log<A>) {
-        V high = first;
-        for (int k = 0; k < n; ++k) high = larger(high, term(k));
-        const V shift = high > splat<V>(-INF) ? high : V{};
+        V even = first, odd = first;
+        int k = 0;
+        for (; k + 2 <= n; k += 2) even = larger(even, term(k)), odd = larger(odd, term(k + 1));
+        const V high = larger(k < n ? larger(even, term(k)) : even, odd);
+        const V shift = high > splat<V>(-INF) ? high : V{}, least = shift + Log::NEGLIGIBLE;
         V total = Log::exp(first - shift);
-        for (int k = 0; k < n; ++k) {
-            const V value = term(k) - shift;
-            if (any(value > splat<V>(Log::NEGLIGIBLE))) total += Log::exp(value);
+        for (k = 0; k < n; ++k) {
+            const V value = term(k);
+            if (any_above(value, least)) total += Log::exp(value - shift);
         }
         return shift + log(total);
     } else {

@@ -26,13 +26,6 @@ struct Below {
     // May what was clipped matter to numbers above SAFE. What is below is noted anyway.
     bool unsure() const { return clipped && faint < SURE + reach; }
 
-    // Whether another trie has the same leaves, so that its masses are these.
-    bool serves(const Trie& other) const {
-        return trie == &other ||
-               (trie && trie->depth == 1 && trie->leaves() == other.leaves() &&
-                std::equal(trie->state.begin() + trie->inner, trie->state.end(), other.state.begin() + other.inner));
-    }
-
     // Read the log masses of the bottom's segments; ``levels`` are the layer's, see ``Tokens``; ``found``: where their
     // posteriors go, or nullptr.
     void read(const Trie& given, const Columns& c, const std::vector<Observed>& levels, const double* log_masses,
@@ -40,18 +33,24 @@ struct Below {
         reach = of_tables, trie = &given, columns = &c, leaves = given.leaves();
         faint = std::min(FAINT, 550 - 2 * reach);  // FLOOR times it, and two tables, is a normal number
 
+        above.resize(leaves);
+        for (int x = 0; x < leaves; ++x) above[x] = parent_of(x);
         find_path(levels, space);
         bool same = leaves == c.wide && given.depth == 1;  // are leaves the states of the table
         for (int x = 0; same && x < leaves; ++x) same = given.state[given.inner + x] == std::min(x, c.states);
-        mass = log_masses;
+        mass = log_masses, lowest = V{};
         if (!same || is_linear<A>) {
             double* to = space.get(MASS, size_t(c.lines) * leaves);
-            stack(log_masses, to);
-            if (is_linear<A>) take_off_gauge(to, space);
+            if (is_linear<A>) peak = space.get(GAUGE, c.steps);
+            for (int t = 0; t < c.steps; ++t) {
+                if (!same) stack(log_masses, t, to);
+                if (is_linear<A>) take_off_gauge(t, same ? log_masses : to, to);
+            }
+            if (is_linear<A>) sum_gauge();
             mass = to;
         }
-        const auto above = [&](int t, int x) { return path ? path[size_t(t) * parents() + parent_of(x)] : 0.0; };
-        beyond.read(given, c, levels[given.depth], space, found, above);
+        const auto met = [&](int t, int x) { return path ? path[size_t(t) * parents() + above[x]] : 0.0; };
+        beyond.read(given, c, levels[given.depth], space, found, met);
         if (found) post = same ? found : space.filled(POST, size_t(c.lines) * leaves, 0.0);
     }
 
@@ -107,64 +106,59 @@ struct Below {
         }
     }
 
-    // Log masses by leaf; what is missing is impossible.
-    void stack(const double* logs, double* to) const {
+    // Log masses by leaf of the segments that end at a step; what is missing is impossible.
+    void stack(const double* logs, int t, double* to) {
         const Columns& c = *columns;
-        std::vector<int> state(trie->state.begin() + trie->inner, trie->state.end()), above(leaves);
-        for (int x = 0; x < leaves; ++x) above[x] = parent_of(x);
-        if (!path) {
-            for (int64_t n = 0; n < c.lines; ++n, logs += c.wide, to += leaves)
-                for (int x = 0; x < leaves; ++x) to[x] = state[x] < c.states ? logs[state[x]] : -INF;
-            return;
+        const int* state = &trie->state[trie->inner];
+        passed.assign(parents(), 0.0);
+        for (int lag = path ? 0 : c.skip[t]; lag < c.until[t]; ++lag) {
+            for (int p = 0; path && p < parents(); ++p) passed[p] += path[size_t(t - lag) * parents() + p];
+            if (lag < c.skip[t]) continue;
+            const double* from = logs + c.line(t, lag);
+            double* here = to + line(t, lag);
+            for (int x = 0; x < leaves; ++x) here[x] = state[x] < c.states ? from[state[x]] : -INF;
+            for (int x = 0; path && x < leaves; ++x) here[x] += state[x] < c.states ? passed[above[x]] : 0.0;
         }
-        std::vector<double> passed(parents());
-        for (int t = 0; t < c.steps; ++t) {
-            std::fill(passed.begin(), passed.end(), 0.0);
-            for (int lag = 0; lag < c.until[t]; ++lag) {
-                for (int p = 0; p < parents(); ++p) passed[p] += path[size_t(t - lag) * parents() + p];
-                if (lag < c.skip[t]) continue;
-                for (int x = 0; x < leaves; ++x)
-                    to[line(t, lag) + x] =
-                        state[x] < c.states ? logs[c.line(t, lag) + state[x]] + passed[above[x]] : -INF;
+    }
+    std::vector<double> passed;  // log tokens of parents since the start of a segment
+    std::vector<int> above;      // of each leaf: its parent
+
+    // From log masses by leaf of the segments that end at a step to their exponentials without the gauge.
+    void take_off_gauge(int t, const double* logs, double* masses) {
+        const Columns& c = *columns;
+        const V impossible = splat(-INF), lifted = splat(-faint);
+        peak[t] = 0.0;
+        if (!c.ends(t)) return;
+        V best = impossible;
+        double passed = 0;
+        for (int lag = 0; lag < c.until[t]; ++lag) {
+            if (lag) passed += peak[t - lag];
+            if (lag < c.skip[t]) continue;
+            const double* from = logs + line(t, lag);
+            for (int x = 0; x < leaves; x += W) best = larger(best, load(from + x) - passed);
+        }
+        peak[t] = highest(best) > -INF ? highest(best) : 0.0;
+        passed = 0;
+        for (int lag = 0; lag < c.until[t]; ++lag) {
+            passed += peak[t - lag];
+            if (lag < c.skip[t]) continue;
+            const double* from = logs + line(t, lag);
+            double* here = masses + line(t, lag);
+            for (int x = 0; x < leaves; x += W) {
+                const V value = load(from + x) - passed;
+                lowest = smaller(lowest, value > impossible ? value : lowest);
+                store(here + x, exp(value > impossible ? larger(value, lifted) : value));
             }
         }
     }
+    V lowest = {};  // logarithm of a mass
 
-    // From log masses to their exponentials without the gauge.
-    void take_off_gauge(double* masses, Space& space) {
-        const Columns& c = *columns;
-        const V impossible = splat(-INF), lifted = splat(-faint);
-        V lowest = splat(0.0);
-        peak = space.get(GAUGE, c.steps);
-        for (int t = 0; t < c.steps; ++t) {
-            peak[t] = 0.0;
-            if (!c.ends(t)) continue;
-            V best = impossible;
-            double passed = 0;
-            for (int lag = 0; lag < c.until[t]; ++lag) {
-                if (lag) passed += peak[t - lag];
-                if (lag < c.skip[t]) continue;
-                const double* from = masses + line(t, lag);
-                for (int x = 0; x < leaves; x += W) best = larger(best, load(from + x) - passed);
-            }
-            peak[t] = highest(best) > -INF ? highest(best) : 0.0;
-            passed = 0;
-            for (int lag = 0; lag < c.until[t]; ++lag) {
-                passed += peak[t - lag];
-                if (lag < c.skip[t]) continue;
-                double* here = masses + line(t, lag);
-                for (int x = 0; x < leaves; x += W) {
-                    const V value = load(here + x) - passed;
-                    lowest = smaller(lowest, value > impossible ? value : lowest);
-                    store(here + x, exp(value > impossible ? larger(value, lifted) : value));
-                }
-            }
-        }
-        gained.assign(c.steps + 1, 0.0);
-        for (int t = 0; t < c.steps; ++t) gained[t + 1] = gained[t] + peak[t];
-        drop = highest(-lowest), faintest = exp(lifted)[0];
+    void sum_gauge() {
+        gained.assign(columns->steps + 1, 0.0);
+        for (int t = 0; t < columns->steps; ++t) gained[t + 1] = gained[t] + peak[t];
+        drop = highest(-lowest), faintest = exp(splat(-faint))[0];
         clipped = drop > faint;
-        drop = std::min(drop, faint) + std::log(double(c.longest));
+        drop = std::min(drop, faint) + std::log(double(columns->longest));
     }
 
     // The Markov states above a segment live through it: differences in time, summed up in the end.
@@ -175,17 +169,17 @@ struct Below {
         for (int t = 0; t < c.steps; ++t)
             for (int lag = c.skip[t]; lag < c.until[t]; ++lag)
                 for (int x = 0; x < leaves; ++x)
-                    if (parent_of(x) >= 0) {
+                    if (above[x] >= 0) {
                         const double found = post[line(t, lag) + x];
-                        passed[size_t(t - lag) * trie->inner + first + parent_of(x)] += found;
-                        passed[size_t(t + 1) * trie->inner + first + parent_of(x)] -= found;
+                        passed[size_t(t - lag) * trie->inner + first + above[x]] += found;
+                        passed[size_t(t + 1) * trie->inner + first + above[x]] -= found;
                     }
         for (int t = 0; beyond.any && t < c.steps; ++t)
             for (int x = 0; x < leaves; ++x)
                 if (const int last = beyond.lasts[x]) {
                     const double injected = beyond.injected[size_t(t) * leaves + x];
                     const double stepped = beyond.stepped[size_t(t) * leaves + x];
-                    double* to = passed + size_t(t) * trie->inner + first + parent_of(x);
+                    double* to = passed + size_t(t) * trie->inner + first + above[x];
                     to[0] += injected + stepped, to[trie->inner] -= stepped;
                     if (injected != 0.0) to[size_t(last) * trie->inner] -= injected;
                 }

@@ -46,7 +46,9 @@ struct Bundle {
     }
 
     // LINEAR: was anything raised in a row, or lost.
-    bool unsure(int r) const { return tokens.lost || kind.unsure[r] || tokens.faint[r] || !shared.raised.empty(); }
+    bool unsure(int r) const {
+        return is_linear<A> && (tokens.lost || kind.unsure[r] || tokens.faint[r] || !shared.raised.empty());
+    }
 
     // Walk back, and add weighted counts to the arrays of Python and to those of the tables; false if it is not sure
     // that nothing was raised that matters.
@@ -55,7 +57,8 @@ struct Bundle {
         grad.assign(model.layers[0]->tables.counted, 0.0);
         walk.backward(grad.data(), 0);
         double of_tables = 0;  // the posterior mass of what was raised in them
-        for (const Raised& e : shared.raised) of_tables += std::fabs(grad[e.place] * shared.exps[e.place]);
+        for (const Raised& e : shared.raised)
+            if (is_linear<A>) of_tables += std::fabs(grad[e.place] * shared.exps[e.place]);
         for (int r = 0; r < rows; ++r) {
             const double weight = kind.weight[r];
             if (tokens.lost || kind.doubt[r] + of_tables > DOUBT * std::fabs(weight)) return false;
@@ -68,19 +71,19 @@ struct Bundle {
 };
 
 // Call with(number, which) for bundles of sequences of like length; return the sequences that walk alone.
-template <class With>
+template <class A, class With>
 std::vector<int> each_bundle(const Model& model, const Batch& batch, const std::vector<Shared>& shared, Workshop& work,
-                             With with) {
+                             const std::vector<int>& all, With with) {
     constexpr int R = Bundle<Max>::R;
     std::vector<int> which, alone;
     const Layer& layer = *model.layers[0];
     const auto length = [&](int k) { return batch.offsets[k + 1] - batch.offsets[k]; };
     const auto enough = [](size_t rows) { return rows * 3 >= R * 2; };
     const bool able = model.layers.size() == 1 && layer.leaf != SEGMENTS && !shared[0].varies &&
-                      shared[0].reach + layer.spread <= WIDE && model.topology.states[0] == 1;
+                      (!is_linear<A> || shared[0].reach + layer.spread <= WIDE) && model.topology.states[0] == 1;
     work.gates.resize(model.layers.size());
-    for (int k = 0; k < batch.sequences; ++k) {
-        bool free = able && enough(batch.sequences) && length(k) * layer.tries[0]->nodes <= 1 << 16;
+    for (int k : all) {
+        bool free = able && enough(all.size()) && length(k) * layer.tries[0]->nodes <= 1 << 16;
         if (free && batch.evidence.may_end) {
             work.gates[0].plan(batch, layer, batch.offsets[k], int(length(k)));
             free = work.gates[0].free;

@@ -68,31 +68,41 @@ struct Native final : Engine {
         }
     }
 
+    static std::vector<int> all(const Batch& batch) {
+        std::vector<int> numbers(batch.sequences);
+        std::iota(numbers.begin(), numbers.end(), 0);
+        return numbers;
+    }
+
     // ---------------------------------------------------------------------------------- log Z and counts
 
     int log_partition(const Batch& batch, double* log_z) const override {
         Workshop& work = workshop();
         std::vector<Shared> shared = read(batch, true, false);
-        std::vector<int> unsure;
-        const std::vector<int> alone = each_bundle(model, batch, shared, work, [&](int rows, const int* which) {
-            const Bundle<Linear> bundle(model, batch, shared[0], work, nullptr, rows, which, false);
-            for (int r = 0; r < rows; ++r) {
-                log_z[which[r]] = bundle.log_z[r];
-                if (bundle.unsure(r)) unsure.push_back(which[r]);
-            }
-        });
+        std::vector<int> unsure, lost;
+        const std::vector<int> alone =
+            each_bundle<Linear>(model, batch, shared, work, all(batch), [&](int rows, const int* which) {
+                const Bundle<Linear> bundle(model, batch, shared[0], work, nullptr, rows, which, false);
+                for (int r = 0; r < rows; ++r) {
+                    log_z[which[r]] = bundle.log_z[r];
+                    if (bundle.unsure(r)) unsure.push_back(which[r]);
+                }
+            });
         for (int k : alone)
             if (!sum<Linear>(batch, shared, work, k, log_z)) unsure.push_back(k);
-        int logs = 0;
         if (!unsure.empty()) {
             shared = read(batch, true, true);
             NoCounts counts(model.topology, batch.steps());
-            for (int k : unsure)
-                if (!count<Linear>(batch, nullptr, shared, work, k, log_z, counts, false))
-                    sum<Log>(batch, shared, work, k, log_z), ++logs;
+            lost = count_linear(batch, unsure, nullptr, shared, work, log_z, counts);
         }
+        const auto together = [&](int rows, const int* which) {
+            const Bundle<Log> bundle(model, batch, shared[0], work, nullptr, rows, which, false);
+            for (int r = 0; r < rows; ++r) log_z[which[r]] = bundle.log_z[r];
+        };
+        for (int k : each_bundle<Log>(model, batch, shared, work, lost, together))
+            sum<Log>(batch, shared, work, k, log_z);
         work.space.tidy();
-        return logs;
+        return int(lost.size());
     }
 
     // Log Z of a sequence; whether it is sure.
@@ -108,24 +118,44 @@ struct Native final : Engine {
     int expectations(const Batch& batch, const double* weights, double* log_z, Counts& counts) const override {
         Workshop& work = workshop();
         std::vector<Shared> shared = read(batch, true, true);
-        int logs = 0;
-        const auto one = [&](int k, bool again) {
-            if (count<Linear>(batch, weights, shared, work, k, log_z, counts, again)) return;
-            count<Log>(batch, weights, shared, work, k, log_z, counts, true), ++logs;
-        };
-        std::vector<int> unsure;
-        const std::vector<int> alone = each_bundle(model, batch, shared, work, [&](int rows, const int* which) {
-            Bundle<Linear> bundle(model, batch, shared[0], work, &counts, rows, which, true);
-            for (int r = 0; r < rows; ++r) log_z[which[r]] = bundle.log_z[r];
-            work.grads.resize(1);
-            if (!bundle.count(weights, work.grads[0], counts, shared[0].counts))
-                unsure.insert(unsure.end(), which, which + rows);
-        });
-        for (int k : alone) one(k, false);
-        for (int k : unsure) one(k, true);
+        std::vector<int> lost = count_linear(batch, all(batch), weights, shared, work, log_z, counts);
+        // The bars of a bundle have weights, and negative numbers have no logarithm.
+        const auto negative =
+            std::partition(lost.begin(), lost.end(), [&](int k) { return !weights || weights[k] >= 0; });
+        std::vector<int> alone =
+            each_bundle<Log>(model, batch, shared, work, {lost.begin(), negative}, [&](int rows, const int* which) {
+                count_bundle<Log>(batch, weights, shared, work, rows, which, log_z, counts);
+            });
+        alone.insert(alone.end(), negative, lost.end());
+        for (int k : alone) count<Log>(batch, weights, shared, work, k, log_z, counts, true);
         write(batch, shared, counts);
         work.space.tidy();
-        return logs;
+        return int(lost.size());
+    }
+
+    // Log Z and counts of some sequences in LINEAR; those that it cannot hold.
+    std::vector<int> count_linear(const Batch& batch, const std::vector<int>& some, const double* weights,
+                                  std::vector<Shared>& shared, Workshop& work, double* log_z, Counts& counts) const {
+        std::vector<int> unsure, lost;
+        const auto together = [&](int rows, const int* which) {
+            if (!count_bundle<Linear>(batch, weights, shared, work, rows, which, log_z, counts))
+                unsure.insert(unsure.end(), which, which + rows);
+        };
+        for (int k : each_bundle<Linear>(model, batch, shared, work, some, together))
+            if (!count<Linear>(batch, weights, shared, work, k, log_z, counts, false)) lost.push_back(k);
+        for (int k : unsure)
+            if (!count<Linear>(batch, weights, shared, work, k, log_z, counts, true)) lost.push_back(k);
+        return lost;
+    }
+
+    // Log Z and counts of a bundle; whether they are sure.
+    template <class A>
+    bool count_bundle(const Batch& batch, const double* weights, std::vector<Shared>& shared, Workshop& work, int rows,
+                      const int* which, double* log_z, Counts& counts) const {
+        Bundle<A> bundle(model, batch, shared[0], work, &counts, rows, which, true);
+        for (int r = 0; r < rows; ++r) log_z[which[r]] = bundle.log_z[r];
+        work.grads.resize(model.layers.size());
+        return bundle.count(weights, work.grads[0], counts, is_linear<A> ? shared[0].counts : shared[0].log_counts);
     }
 
     // Log Z and counts of a sequence; whether they are sure. ``again``: there may be other counts in their places.
@@ -146,12 +176,12 @@ struct Native final : Engine {
         Workshop& work = workshop();
         const std::vector<Shared> shared = read(batch, false, false);
         const Written to{states, ends, batch.steps()};
-        const std::vector<int> alone = each_bundle(model, batch, shared, work, [&](int rows, const int* which) {
+        const auto together = [&](int rows, const int* which) {
             Bundle<Max> bundle(model, batch, shared[0], work, nullptr, rows, which, true);
             for (int r = 0; r < rows; ++r) score[which[r]] = bundle.log_z[r];
             trace_all(bundle, to);
-        });
-        for (int k : alone) {
+        };
+        for (int k : each_bundle<Max>(model, batch, shared, work, all(batch), together)) {
             Ways<Max> ways(model, batch, shared, work, nullptr, k);
             ways.plan();
             ways.trace(1, nullptr, to);

@@ -59,13 +59,14 @@ INLINE void product(const double* above, const double* entry, const double* befo
     constexpr int W = lanes<V>;
     const int panel = width * PAD;
     if constexpr (is_log<A>) {
-        static_assert(R == 1);
-        for (int v = 0; v < size; v += W) {
-            const double* column = table + v / PAD * panel + v % PAD;
-            const V first = above ? splat<V>(*above) + load<V>(entry + v) : splat<V>(A::zero);
-            const auto term = [&](int u) ALWAYS { return splat<V>(before[u]) + load<V>(column + u * PAD); };
-            put(v, 0, reduce<A>(first, before ? count : 0, term));
-        }
+        for (int v = 0; v < size; v += siblings<R>)
+            for (int r = 0; r < R; r += abreast<R>) {
+                const double* column = table + v / PAD * panel + v % PAD;
+                const V first = above ? get<R>(above + r) + common<R>(entry + v) : splat<V>(A::zero);
+                const auto term = [&](int u)
+                                      ALWAYS { return get<R>(before + u * R + r) + common<R>(column + u * PAD); };
+                put(v, r, reduce<A>(first, before ? count : 0, term));
+            }
     } else if constexpr (R == 1) {
         constexpr int E = PAD / W;  // vectors of a panel
         int v = 0;

@@ -12,11 +12,13 @@ template <class A, int R>
 void sum_lags(const double* entered, size_t step, const double* mass, int n, int leaves, double* out) {
     using V = Vector<R>;
     constexpr int W = lanes<V>;
-    if constexpr (R == 1) {
-        for (int x = 0; x < leaves; x += W)
-            store(out + x, reduce<A>(splat<V>(A::zero), n, [&](int lag) ALWAYS {
-                      return A::times(load<V>(entered + x - lag * step), load<V>(mass + size_t(lag) * leaves + x));
-                  }));
+    if constexpr (R == 1 || is_log<A>) {
+        for (int x = 0; x < leaves; x += siblings<R>)
+            for (int r = 0; r < R; r += W)
+                store(out + x * R + r, reduce<A>(splat<V>(A::zero), n, [&](int lag) ALWAYS {
+                          return A::times(load<V>(entered + x * R + r - lag * step),
+                                          common<R>(mass + size_t(lag) * leaves + x));
+                      }));
     } else {
         constexpr int H = R / W, X = 4;  // X leaves at a time
         for (int x = 0; x < leaves; x += X) {

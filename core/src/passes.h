@@ -114,52 +114,45 @@ struct Pass {
         if (!prepare(n)) return;
         Tokens<A, 1> tokens(model.topology, batch, layer, space, 1, &first, &steps, true, reach);
         tokens.prepare(0);
-        Below<A> below;
-        const auto leave = [&]() {
-            if (back && below.trie)
-                doubt += below.leave(posterior(layer.bottom), tokens.levels, space, states_of(layer));
-        };
-        for (int s = 0; s < model.topology.states[layer.top]; ++s) {
-            const Trie& trie = *layer.tries[s];
-            if (layer.leaf == SEGMENTS && !below.serves(trie)) {
-                leave();
-                below.read(trie, work.columns[layer.bottom], tokens.levels, table(layer.bottom), space,
-                           back ? posterior(layer.bottom) : nullptr, reach);
-                unsure |= below.unsure();
-            }
-            const double* stacked = layer.leaf == SEGMENTS ? nullptr : stack(tokens, trie, space);
-            double* found = back && stacked ? space.filled(SUMS, size_t(steps) * trie.leaves(), 0.0) : nullptr;
-            const auto walk_all = [&](auto rows_of, int used, const int* starts, const int* lasts) {
-                using Kind = Starts<A, decltype(rows_of)::value>;
-                Kind kind(layer, trie, work.gates[n], space, back ? counts : nullptr, stacked ? nullptr : &below, reach,
-                          tokens, stacked, found, work.columns[layer.top],
-                          back ? posterior(layer.top) : table(layer.top), s, used, starts, lasts);
-                if (back && !has_posterior(kind)) return;
-                Walk<A, Kind> walk(kind, space, pot, stride, back);
-                walk.forward();
-                if constexpr (!std::is_same_v<A, Max>)
-                    if (back) walk.backward(grad(n), grad_stride(n));
-                judge(kind);
-            };
-            if (layer.leaf == SEGMENTS)
-                windows<OVER_SEGMENTS>(layer, s, walk_all);
-            else
-                windows<OVER_STEPS>(layer, s, walk_all);
-            if (found) unstack(tokens, trie, found);
-        }
-        leave();
+        for (int s = 0; s < model.topology.states[layer.top]; ++s)
+            if (layer.alike[s] == s) sweep_alike(n, s, tokens, back);
         if (back) judge_tables(n);
         lost |= tokens.lost, unsure |= tokens.faint[0];
     }
 
-    template <class Kind>
-    bool has_posterior(const Kind& kind) const {
-        for (int r = 0; r < kind.used; ++r)
-            for (int t = kind.since[r]; t < kind.until[r]; ++t)
-                if (kind.columns.ends(kind.start + t) &&
-                    kind.table[kind.columns.line(kind.start + t, t - kind.since[r]) + kind.state] > 0.0)
-                    return true;
-        return false;
+    // The same under all states that have the same stacks as one.
+    void sweep_alike(size_t n, int s, Tokens<A, 1>& tokens, bool back) {
+        const Layer& layer = *model.layers[n];
+        const bool over_segments = layer.leaf == SEGMENTS;
+        const Trie& stacks = *layer.tries[s];
+        Below<A> below;
+        if (over_segments) {
+            below.read(stacks, work.columns[layer.bottom], tokens.levels, table(layer.bottom), space,
+                       back ? posterior(layer.bottom) : nullptr, reach);
+            unsure |= below.unsure();
+        }
+        const double* stacked = over_segments ? nullptr : stack(tokens, stacks, space);
+        double* found = back && stacked ? space.filled(SUMS, size_t(steps) * stacks.leaves(), 0.0) : nullptr;
+        const auto walk_all = [&](auto rows_of, int state, int used, const int* starts, const int* lasts) {
+            using Kind = Starts<A, decltype(rows_of)::value>;
+            Kind kind(layer, *layer.tries[state], work.gates[n], space, back ? counts : nullptr,
+                      stacked ? nullptr : &below, reach, tokens, stacked, found, work.columns[layer.top],
+                      back ? posterior(layer.top) : table(layer.top), state, used, starts, lasts);
+            if (back && !kind.read()) return;
+            Walk<A, Kind> walk(kind, space, pot, stride, back);
+            walk.forward();
+            if (!back) kind.write();
+            if constexpr (!std::is_same_v<A, Max>)
+                if (back) walk.backward(grad(n), grad_stride(n));
+            judge(kind);
+        };
+        if (over_segments)
+            windows<OVER_SEGMENTS>(layer, s, walk_all);
+        else
+            windows<OVER_STEPS>(layer, s, walk_all);
+        if (found) unstack(tokens, stacks, found);
+        if (back && over_segments)
+            doubt += below.leave(posterior(layer.bottom), tokens.levels, space, states_of(layer));
     }
 
     template <class Kind>
@@ -168,28 +161,42 @@ struct Pass {
         lost |= kind.lost;
     }
 
-    // Call with<rows>(number, starts, lengths) for the starts of a state, side by side where enough of them are alive.
-    // LOG has vectors of children, not of rows: its sums take so long that the rest does not matter.
-    template <int MOST, class With>
-    void windows(const Layer& layer, int s, With with) {
-        constexpr int R = is_log<A> ? 1 : MOST;
+    // Call with<rows>(state, number, starts, lengths) for the starts of states that are alike, side by side where
+    // enough of them are alive. In the order of starts, because the states of a segment lie next to each other in
+    // tables.
+    template <int R, class With>
+    void windows(const Layer& layer, int like, With with) {
+        struct Window {
+            int state, used;
+            size_t at;
+        };
         const Columns& c = work.columns[layer.top];
         std::vector<int> starts, lasts;
-        int longest = 0;
-        for (int t = 0; t < steps; ++t)
-            if (const int lasting = c.reach[size_t(t) * c.states + s])
-                starts.push_back(t), lasts.push_back(lasting), longest = std::max(longest, lasting);
-        const bool worth = longest >= layer.widest / (layer.leaf == SEGMENTS ? 4 : 2);
-        for (size_t k = 0; k < starts.size();) {
-            const int used = int(std::min<size_t>(R, starts.size() - k));
-            int64_t alive = 0;
-            for (int r = 0; r < used; ++r) alive += lasts[k + r];
-            const int64_t computed = starts[k + used - 1] + lasts[k + used - 1] - starts[k];
-            if (R > 1 && worth && alive * 4 >= computed * R)
-                with(std::integral_constant<int, R>(), used, &starts[k], &lasts[k]), k += used;
-            else
-                with(std::integral_constant<int, 1>(), 1, &starts[k], &lasts[k]), ++k;
+        std::vector<Window> found;
+        for (int s = like; s < c.states; ++s) {
+            if (layer.alike[s] != like) continue;
+            size_t k = starts.size();
+            int longest = 0;
+            for (int t = 0; t < steps; ++t)
+                if (const int lasting = c.reach[size_t(t) * c.states + s])
+                    starts.push_back(t), lasts.push_back(lasting), longest = std::max(longest, lasting);
+            const bool worth = longest >= layer.widest / (layer.leaf == SEGMENTS ? 4 : 2);
+            while (k < starts.size()) {
+                const int used = int(std::min<size_t>(R, starts.size() - k));
+                int64_t alive = 0;
+                for (int r = 0; r < used; ++r) alive += lasts[k + r];
+                const int64_t computed = starts[k + used - 1] + lasts[k + used - 1] - starts[k];
+                found.push_back({s, worth && alive * 4 >= computed * R ? used : 1, k});
+                k += found.back().used;
+            }
         }
+        std::stable_sort(found.begin(), found.end(),
+                         [&](const Window& a, const Window& b) { return starts[a.at] < starts[b.at]; });
+        for (const auto& [state, used, at] : found)
+            if (used > 1)
+                with(std::integral_constant<int, R>(), state, used, &starts[at], &lasts[at]);
+            else
+                with(std::integral_constant<int, 1>(), state, 1, &starts[at], &lasts[at]);
     }
 
     // The products (T, leaves) of the tokens of leaves and of all above them.
@@ -245,8 +252,9 @@ struct Pass {
     template <class Use>
     double under(int s, bool keep, Tokens<A, 1>& tokens, Below<A>& below, Use use) {
         const Layer& layer = *model.layers[0];
-        if (layer.leaf == SEGMENTS && !below.serves(*layer.tries[s])) {
-            below.read(*layer.tries[s], work.columns[layer.bottom], tokens.levels, table(layer.bottom), space,
+        const Trie& stacks = *layer.tries[layer.alike[s]];
+        if (layer.leaf == SEGMENTS && below.trie != &stacks) {
+            below.read(stacks, work.columns[layer.bottom], tokens.levels, table(layer.bottom), space,
                        counts ? posterior(layer.bottom) : nullptr, reach);
             unsure |= below.unsure();
         }

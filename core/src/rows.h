@@ -90,10 +90,7 @@ struct Sequences : Rows<A, R> {
     INLINE void multiply(double* values, int x, const double* factors) {
         double* value = values + x * R;
         const double* factor = factors + trie.state[x] * R;
-        if constexpr (R == 1)
-            *value = times<A>(*value, *factor);
-        else
-            for (int r = 0; r < R; r += W) store(value + r, A::times(load<V>(value + r), load<V>(factor + r)));
+        for (int r = 0; r < R; r += abreast<R>) set<R>(value + r, A::times(get<R>(value + r), get<R>(factor + r)));
     }
 
     // Multiply the nodes of a level by what they meet when they start, or stop, at a step.
@@ -243,8 +240,9 @@ struct Starts : Rows<A, R> {
     const Columns& columns;               // of the top's segments
     double* table;                        // their log masses, written, or posteriors, read
     int state, used, since[R], until[R];  // of the rows, steps of the bundle
+    const bool writes;
     const double* now = nullptr;
-    double* post;
+    double *post, *ending;  // (leaves, R); (steps, R): what ``table`` has for the segments that end at a step
 
     Starts(const Layer& layer, const Trie& trie, const Gates& gates, Space& space, Counts* counts, Below<A>* below,
            double reach, Tokens<A, 1>& tokens, const double* stacked, double* posteriors, const Columns& columns,
@@ -256,7 +254,8 @@ struct Starts : Rows<A, R> {
           columns(columns),
           table(table),
           state(state),
-          used(used) {
+          used(used),
+          writes(table && !counts) {
         start = starts[0];
         for (int r = 0; r < R; ++r) {
             since[r] = r < used ? starts[r] - start : INT32_MAX;
@@ -264,6 +263,7 @@ struct Starts : Rows<A, R> {
             if (r < used) steps = std::max(steps, until[r]);
         }
         post = space.get(FOUND, size_t(trie.leaves()) * R);
+        ending = space.get(ENDING, size_t(steps) * R);
     }
 
     bool has(int part, int level) const { return part != TOKEN && tokens.own[part][level] != nullptr; }
@@ -275,65 +275,64 @@ struct Starts : Rows<A, R> {
         while (last < used && since[last] == t) top[last] = Base::NEW, scale[last++] = Base::SCALE_OF_NEW;
         return last > 0 && since[last - 1] == t;
     }
-    // Rows first .. last - 1 are alive: they end in the order in which they start.
-    void keep_alive(int t) {
-        while (first < used && until[first] <= t) ++first;
-    }
-    int first = 0, last = 0;
+    int last = 0;  // rows before it have begun
     bool alive(int t, int r) const { return since[r] <= t && t < until[r]; }
+    bool closes(int level, int t) const { return Base::closes(level, t) && (level > 0 || columns.ends(start + t)); }
     double drop(int t) const { return Base::reach + tokens.low[start + t] + (below ? below->drop : 0.0); }
     void prepare(int t) {
         if (stacked) now = stacked + size_t(start + t) * trie.leaves() - trie.inner;
     }
-    INLINE V token(const Group& g, int v, int) const {
-        return R == 1 ? load<V>(now + g.first + v) : splat<V>(now[g.first + v]);
-    }
+    INLINE V token(const Group& g, int v, int) const { return common<R>(now + g.first + v); }
 
     void meet(int part, int level, int t, double* values) {
         if (!has(part, level)) return;
         const double* factor = tokens.at(part, level, start + t);
         for (int x = trie.level_at[level]; x < trie.level_at[level + 1]; ++x)
-            for (int r = 0; r < R; ++r) values[x * R + r] = times<A>(values[x * R + r], factor[trie.state[x]]);
+            for (int r = 0; r < R; r += abreast<R>) {
+                double* value = values + x * R + r;
+                set<R>(value, A::times(get<R>(value), splat<V>(factor[trie.state[x]])));
+            }
     }
 
     void closed(int t, const double* top, double* scale) {
         const int time = start + t;
-        if (is_linear<A>) {
-            const double peak = tokens.peak[time] + (below ? below->peak[time] : 0.0);
-            for (int r = 0; r < R; ++r) scale[r] += peak;
+        const double peak = is_linear<A> ? tokens.peak[time] + (below ? below->peak[time] : 0.0) : 0.0;
+        for (int r = 0; is_linear<A> && r < R; r += abreast<R>) set<R>(scale + r, get<R>(scale + r) + peak);
+        for (int r = 0; writes && columns.ends(time) && r < R; r += abreast<R>)
+            set<R>(ending + t * R + r, is_linear<A> ? log(get<R>(top + r)) + get<R>(scale + r) : get<R>(top + r));
+    }
+
+    // Visit the places of all segments, in the table and in ``ending``. Their lines in the table are far from each
+    // other, so this is done before or after the walk.
+    template <class Visit>
+    INLINE void each_segment(Visit visit) const {
+        for (int t = 0, first = 0, last = 0; t < steps; ++t) {
+            while (first < used && until[first] <= t) ++first;
+            while (last < used && since[last] <= t) ++last;
+            double* line = table + columns.line(start + t, t) + state;
+            for (int r = first; columns.ends(start + t) && r < last; ++r)
+                visit(line[-int64_t(since[r]) * columns.wide], ending[t * R + r]);
         }
-        if (counts || !table || !columns.ends(time)) return;
-        keep_alive(t);
-        double logs[R];
-        if constexpr (R == 1)
-            *logs = is_linear<A> ? Linear::log(*top) + *scale : *top;
-        else
-            for (int r = first / W * W; r < last; r += W)
-                store(logs + r, is_linear<A> ? log(load<V>(top + r)) + load<V>(scale + r) : load<V>(top + r));
-        const int64_t line = columns.base[time] + t;
-        for (int r = first; r < last; ++r) table[(line - since[r]) * columns.wide + state] = logs[r];
+    }
+    void write() const {
+        each_segment([](double& place, double value) { place = value; });
+    }
+    // Whether any segment has a posterior.
+    bool read() const {
+        bool any = false;
+        std::fill_n(ending, size_t(steps) * R, 0.0);
+        each_segment([&](double place, double& value) { value = place, any |= place > 0.0; });
+        return any;
     }
 
     // ------------------------------------------------------------------------------------------------ backward
 
     bool bars(int t, const double* top, double* bar) {
-        const int time = start + t;
-        std::fill(bar, bar + R, A::zero);
-        if (t + 1 == steps) keep_alive(t);
-        while (first > 0 && until[first - 1] > t) --first;
-        while (last > first && since[last - 1] > t) --last;
-        if (!columns.ends(time)) return false;
-        const int64_t line = columns.base[time] + t;
-        for (int r = first; r < last; ++r) bar[r] = table[(line - since[r]) * columns.wide + state];
-        if constexpr (R == 1) {
-            const bool any = *bar > 0.0 && *top > A::zero;
-            *bar = !any ? A::zero : is_linear<A> ? *bar / *top : std::log(*bar) - *top;
-        } else
-            for (int r = 0; r < R; r += W) {
-                const V mass = load<V>(top + r), none = splat<V>(A::zero), found = load<V>(bar + r);
-                store(bar + r, mass > none ? (is_linear<A> ? found / mass : log(found) - mass) : none);
-            }
-        return true;
+        for (int r = 0; r < R; r += abreast<R>) {
+            const V mass = get<R>(top + r), found = get<R>(ending + t * R + r), none = splat<V>(A::zero);
+            set<R>(bar + r, mass > none ? (is_linear<A> ? found / mass : log(found) - mass) : none);
+        }
+        return columns.ends(start + t);
     }
     INLINE void found(const Group& g, int v, int r, V posterior) {
         store(post + (g.first + v - trie.inner) * R + r, posterior);

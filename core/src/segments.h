@@ -50,27 +50,20 @@ struct Columns {
         const uint8_t* allowed = batch.evidence.allowed.empty() ? nullptr : batch.evidence.allowed[d];
         const uint8_t *may_end = flags(batch.evidence.may_end, batch, d),
                       *goes_on = flags(batch.evidence.may_go_on, batch, d);
-        reach.resize(size_t(steps) * states), most.assign(steps, 0);
-        for (int t = steps - 1; t >= 0; --t)
-            for (int s = 0; s < states; ++s) {
-                int& lasts = reach[size_t(t) * states + s];
-                lasts = t + 1 == steps || (goes_on && !goes_on[t]) ? 1 : 1 + lasts_from(t + 1, s);
-                if (allowed && !allowed[(first + t) * states + s]) lasts = 0;
-            }
+        reach.resize(size_t(steps) * states), most.resize(steps);
+        std::vector<int> lasts(states, 0);  // of the step after
         ragged = *std::max_element(shortest->begin(), shortest->end()) > 1;
-        for (int t = 0; t < steps; ++t) {
-            const bool may_start = t == 0 || !may_end || may_end[t - 1];
-            int least = steps;
+        for (int t = steps - 1; t >= 0; --t) {
+            const bool may_start = t == 0 || !may_end || may_end[t - 1], may_last = !goes_on || goes_on[t];
+            int least = steps, highest = 0;
             for (int s = 0; s < states; ++s) {
-                int& lasts = reach[size_t(t) * states + s];
-                lasts = may_start ? std::min(lasts, limit[s]) : 0;
-                most[t] = std::max(most[t], lasts), least = std::min(least, lasts);
+                lasts[s] = allowed && !allowed[(first + t) * states + s] ? 0 : may_last ? 1 + lasts[s] : 1;
+                const int here = reach[size_t(t) * states + s] = may_start ? std::min(lasts[s], limit[s]) : 0;
+                highest = std::max(highest, here), least = std::min(least, here);
             }
-            ragged |= least < most[t];
+            most[t] = highest, ragged |= least < highest;
         }
     }
-
-    int lasts_from(int t, int s) const { return reach[size_t(t) * states + s]; }
 
     const uint8_t* flags(const uint8_t* all, const Batch& batch, int d) const {
         return all ? all + d * batch.steps() + first : nullptr;

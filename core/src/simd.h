@@ -53,6 +53,27 @@ template <class V = ISA::V>
 INLINE V splat(double x) {
     return x - V{};
 }
+// One number of each row from r on: a vector of rows, or the number of the only row.
+template <int R>
+constexpr int abreast = R == 1 ? 1 : lanes<Vector<R>>;
+template <int R>
+INLINE Vector<R> get(const double* p) {
+    return R == 1 ? splat<Vector<R>>(*p) : load<Vector<R>>(p);
+}
+template <int R>
+INLINE void set(double* p, Vector<R> v) {
+    if constexpr (R == 1)
+        *p = v[0];
+    else
+        store(p, v);
+}
+// What rows share, of children from v on: of the next children for the only row, of one child for a vector of rows.
+template <int R>
+constexpr int siblings = R == 1 ? SIBLINGS : 1;
+template <int R>
+INLINE Vector<R> common(const double* p) {
+    return R == 1 ? load<Vector<R>>(p) : splat<Vector<R>>(*p);
+}
 template <class V>
 INLINE V larger(V a, V b) {
     return a > b ? a : b;
@@ -61,14 +82,15 @@ template <class V>
 INLINE V smaller(V a, V b) {
     return a < b ? a : b;
 }
-// Whether a lane of a comparison is true.
-template <class I>
-INLINE bool any(I mask) {
+// Whether a lane of one is above that of another.
+template <class V>
+INLINE bool any_above(V a, V b) {
 #if defined(__AVX512F__)
-    if constexpr (sizeof(I) == 64) return _mm512_movepi64_mask((__m512i)mask) != 0;
+    if constexpr (lanes<V> == 8) return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GT_OQ) != 0;
 #endif
+    const auto mask = a > b;
 #if defined(__AVX__)
-    if constexpr (sizeof(I) == 32) return _mm256_movemask_pd((__m256d)mask) != 0;
+    if constexpr (lanes<V> == 4) return _mm256_movemask_pd((__m256d)mask) != 0;
 #endif
     return (mask[0] | mask[1]) != 0;
 }

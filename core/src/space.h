@@ -31,6 +31,7 @@ enum Name {
     BY_STATE,
     STACKED,
     FOUND,
+    ENDING,
     PEAK,
     LOWEST,
     MASS,

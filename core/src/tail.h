@@ -15,7 +15,6 @@ template <class A, int R>
 struct Tail {
     using B = std::conditional_t<std::is_same_v<A, Max>, Max, Log>;
     using V = Vector<R>;
-    static constexpr int W = lanes<V>, LANES_OF = R == 1 ? 1 : W;
     static constexpr double FAINTEST = -640, MOST = 690;
     Beyond& beyond;
     const int start, steps;
@@ -43,19 +42,11 @@ struct Tail {
         for (int r = 0; r < R; ++r) base[r] = gained[start + kind.since_of(r)] - Kind::SCALE_OF_NEW;
     }
 
-    // One number (R = 1) or a vector of rows.
-    static INLINE V get(const double* p) { return R == 1 ? splat<V>(*p) : load<V>(p); }
-    static INLINE void set(double* p, V v) {
-        if constexpr (R == 1)
-            *p = v[0];
-        else
-            store(p, v);
-    }
     static INLINE double total(V v) { return R == 1 ? v[0] : sum(v); }
     template <class Visit>
     INLINE void each(Visit visit) const {
         for (int x = 0; x < beyond.leaves; ++x)
-            for (int r = 0; beyond.lasts[x] && r < R; r += LANES_OF) visit(x, r, size_t(x) * R + r);
+            for (int r = 0; beyond.lasts[x] && r < R; r += abreast<R>) visit(x, r, size_t(x) * R + r);
     }
     double* living(int t) const { return kept + (keep ? t : 0) * leaves; }
     size_t place(int t, int x) const { return size_t(start + t) * beyond.leaves + x; }
@@ -63,11 +54,11 @@ struct Tail {
     // LINEAR: logarithm of the scale of what enters at a step; what ends there has the gauge of the step besides.
     INLINE V scale(int t, int r, int gauges) const {
         if constexpr (!is_linear<A>) return V{};
-        const V power = t > 0 ? get(exponent + size_t(t - 1) * R + r) * LN2 : V{};
-        return power + (gained[start + t + gauges] - get(base + r));
+        const V power = t > 0 ? get<R>(exponent + size_t(t - 1) * R + r) * LN2 : V{};
+        return power + (gained[start + t + gauges] - get<R>(base + r));
     }
     INLINE V entering(int t, int r, size_t k) const {
-        const V value = get(entered + t * leaves + k);
+        const V value = get<R>(entered + t * leaves + k);
         return is_linear<A> ? log(value) + scale(t, r, 0) : value;
     }
 
@@ -76,15 +67,15 @@ struct Tail {
     void live(int t) {
         double* here = living(t);
         each([&](int x, int, size_t k) {
-            set(here + k, t ? get(alive + k) + beyond.step[place(t, x)] : splat<V>(-INF));
+            set<R>(here + k, t ? get<R>(alive + k) + beyond.step[place(t, x)] : splat<V>(-INF));
         });
     }
 
     // LINEAR: the highest logarithm of what will leave at a step in each row, on the scale of the walk before it.
     void highest(int t, double* high) const {
         each([&](int x, int r, size_t k) {
-            const V value = get(living(t) + k) + beyond.stop[place(t, x)] - scale(t, r, 1);
-            set(high + r, larger(get(high + r), value));
+            const V value = get<R>(living(t) + k) + beyond.stop[place(t, x)] - scale(t, r, 1);
+            set<R>(high + r, larger(get<R>(high + r), value));
         });
     }
 
@@ -92,13 +83,13 @@ struct Tail {
     bool leave(int t, double* ends) const {
         bool held = true;
         each([&](int x, int r, size_t k) {
-            V value = get(living(t) + k) + beyond.stop[place(t, x)];
+            V value = get<R>(living(t) + k) + beyond.stop[place(t, x)];
             if constexpr (is_linear<A>) {
                 value = value - scale(t, r, 1);
                 held &= ISA::highest(value) < MOST;
                 value = value > splat<V>(-INF) ? exp(smaller(larger(value, splat<V>(FAINTEST)), splat<V>(MOST))) : V{};
             }
-            set(ends + k, A::plus(get(ends + k), value));
+            set<R>(ends + k, A::plus(get<R>(ends + k), value));
         });
         return held;
     }
@@ -106,16 +97,16 @@ struct Tail {
     void enter(int t) {
         each([&](int x, int r, size_t k) {
             const int since = t - beyond.lasts[x] + 1;
-            V value = get(living(t) + k);
+            V value = get<R>(living(t) + k);
             if (since >= 0) value = B::plus(value, entering(since, r, k) + beyond.inject[place(since, x)]);
-            set(alive + k, value);
+            set<R>(alive + k, value);
         });
     }
 
     // Visit the starts of a leaf that leaves at a step, the latest first: visit(step, value) on the scale of the leaf.
     template <class Visit>
     void each_start(int t, int x, int r, Visit visit) const {
-        const int lane = R == 1 ? 0 : r % W, row = r - lane, last = beyond.lasts[x];
+        const int lane = r % abreast<R>, row = r - lane, last = beyond.lasts[x];
         double passed = beyond.stop[place(t, x)] - scale(t, row, 1)[lane];
         for (int since = t - last; last && since >= 0 && passed > -INF; --since) {
             passed += beyond.step[place(since + last, x)];
@@ -135,20 +126,20 @@ struct Tail {
     // From the bars of leaves that end at a step: posteriors, and bars of what entered L steps before.
     void back(int t, const double* ended) {
         each([&](int x, int r, size_t k) {
-            V out = get(ended + k);
+            V out = get<R>(ended + k);
             if (is_linear<A>) out = log(out) - scale(t, r, 1);
             out = out + beyond.stop[place(t, x)];
-            const V after = get(bar + k), mass = get(living(t) + k);
+            const V after = get<R>(bar + k), mass = get<R>(living(t) + k);
             const int since = t - beyond.lasts[x] + 1;
             if (since >= 0) {
                 const V before = after + beyond.inject[place(since, x)];
-                set(late + since * leaves + k, before);
+                set<R>(late + since * leaves + k, before);
                 beyond.injected[place(since, x)] += total(exp(entering(since, r, k) + before));
             }
             const V here = B::plus(after, out);
             beyond.stepped[place(t, x)] += total(exp(mass + here));
             beyond.stopped[place(t, x)] += total(exp(mass + out));
-            set(bar + k, here + beyond.step[place(t, x)]);
+            set<R>(bar + k, here + beyond.step[place(t, x)]);
         });
     }
 
@@ -156,13 +147,13 @@ struct Tail {
     bool begin(int t, double* begun) const {
         bool held = true;
         each([&](int, int r, size_t k) {
-            V value = get(late + t * leaves + k);
+            V value = get<R>(late + t * leaves + k);
             if constexpr (is_linear<A>) {
-                value = get(entered + t * leaves + k) > V{} ? value + scale(t, r, 0) : splat<V>(-INF);
+                value = get<R>(entered + t * leaves + k) > V{} ? value + scale(t, r, 0) : splat<V>(-INF);
                 held &= ISA::highest(value) < MOST;
                 value = exp(smaller(value, splat<V>(MOST)));
             }
-            set(begun + k, A::plus(get(begun + k), value));
+            set<R>(begun + k, A::plus(get<R>(begun + k), value));
         });
         return held;
     }

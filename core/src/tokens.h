@@ -125,21 +125,24 @@ struct Tokens {
 
     void read(int part, int k) {
         const int states = levels[k].states, wide = stride(k);
-        for (int t = begin; t < end; ++t) {
-            double* to = at(part, k, t);
-            const double* from[R];
-            for (int r = 0; r < R; ++r)
-                from[r] = t < length[r] ? levels[k].row(part, first[r] + t, room + size_t(r) * wide) : nowhere;
-            for (int s = 0; s < states; ++s)
-                for (int r = 0; r < R; ++r) to[s * R + r] = from[r][s];
-            std::fill(to + states * R, to + wide * R, -INF);
-            if constexpr (is_linear<A>)
-                raise(part, t, to, padded(states)), std::fill(to + padded(states) * R, to + wide * R, 0.0);
+        for (int since = begin; since < end; since += 8) {  // steps at a time: a load waits for stores of parts of it
+            const int until = std::min(since + 8, end);
+            for (int t = since; t < until; ++t) {
+                double* to = at(part, k, t);
+                const double* from[R];
+                for (int r = 0; r < R; ++r)
+                    from[r] = t < length[r] ? levels[k].row(part, first[r] + t, room + size_t(r) * wide) : nowhere;
+                for (int s = 0; s < states; ++s)
+                    for (int r = 0; r < R; ++r) to[s * R + r] = from[r][s];
+                std::fill(to + states * R, to + padded(states) * R, -INF);
+                std::fill(to + padded(states) * R, to + wide * R, A::zero);
+            }
+            for (int t = since; is_linear<A> && t < until; ++t) raise(part, t, at(part, k, t), padded(states));
         }
     }
 
     // Take the exponentials of a step; tokens without their highest, which goes to ``peak``.
-    void raise(int part, int t, double* to, int states) {
+    INLINE void raise(int part, int t, double* to, int states) {
         V high[H], least[H];
         UNROLL for (int h = 0; h < H; ++h) high[h] = splat<V>(-INF), least[h] = splat<V>(0.0);
         for (int x = 0; x < states * R; x += H * W)

@@ -78,11 +78,12 @@ struct Trace {
     static constexpr int R = Kind::rows;
     Walk<A, Kind>& walk;
     const Trie& trie = walk.trie;
-    std::vector<double> weight = std::vector<double>(size_t(walk.steps) + trie.nodes + 2);
-    std::vector<Item> where = std::vector<Item>(weight.size());
+    std::vector<double> weight = {};
+    std::vector<Item> where = {};
 
     // List the candidates of an item in row r, see ``each_before``; return their number.
     INLINE int list(const Item& item, int r) {
+        weight.resize(size_t(walk.steps) + trie.nodes + 2), where.resize(weight.size());
         int n = 0;
         const auto put = [&](double value, int kind, int node, int t) {
             weight[n] = value, where[n++] = {kind, node, t};

@@ -207,6 +207,11 @@ struct Trie {
     Trie(const Trie&) = delete;
 
     int leaves() const { return nodes - inner; }
+    // Whether another trie has the same stacks.
+    bool is_like(const Trie& other) const {
+        return std::equal(state.begin() + level_at[1], state.end(), other.state.begin() + level_at[1],
+                          other.state.end());
+    }
 };
 
 enum Leaf { UNIT, MARKOV, SEGMENTS };  // a leaf lasts one step, may go on, or is a segment of a table
@@ -216,6 +221,7 @@ struct Layer {
     Leaf leaf;
     Tables tables;
     std::vector<std::unique_ptr<Trie>> tries;  // of each top state
+    std::vector<int> alike;                    // of each top state: the first one that has the same stacks below it
     std::unique_ptr<Trie> dense;               // of the first, for sequences side by side; nullptr below the root
     int widest = 1;                            // group of siblings
     double spread = 0;                         // logarithm of the most nodes of a trie
@@ -227,8 +233,12 @@ struct Layer {
                : topology.is_unit(bottom) ? UNIT
                                           : MARKOV),
           tables(topology, top, bottom) {
-        for (int s = 0; s < topology.states[top]; ++s)
+        for (int s = 0; s < topology.states[top]; ++s) {
             tries.push_back(std::make_unique<Trie>(topology, tables, top, bottom, s));
+            int like = 0;
+            while (!tries[like]->is_like(*tries[s])) ++like;
+            alike.push_back(like);
+        }
         if (top == 0) dense = std::make_unique<Trie>(topology, tables, top, bottom, 0, false);
         for (const auto& level : tables.levels)
             for (const Family& f : level) widest = std::max(widest, f.count);

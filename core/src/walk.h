@@ -56,7 +56,8 @@ struct Walk {
         alive = stops ? space.get(ALIVE, places * leaves) : nullptr;
         fresh = lives_on() ? space.get(FRESH, (keep ? steps : 1) * leaves) : nullptr;
         if (over_segments())
-            entered = space.get(ENTERED, steps * leaves), waiting = space.get(ENTERED_NOW, steps * leaves);
+            entered = space.get(ENTERED, steps * leaves),
+            waiting = is_linear<A> ? space.get(ENTERED_NOW, steps * leaves) : entered;
         gain = space.get(GAIN, 2 * steps * R), exponent = gain + steps * R;
         scale = space.filled(SCALE, R, 0.0);
         rescaled = space.flags(FLAGS, 2 * steps), raised = rescaled + steps;
@@ -175,8 +176,8 @@ struct Walk {
     template <class Visit>
     INLINE void each_leaf(Visit visit) const {
         for (const Group& g : trie.groups[trie.depth])
-            for (int v = 0; v < g.width; v += R == 1 ? W : 1)
-                for (int r = 0; r < R; r += R == 1 ? 1 : W) visit(g, v, r, size_t(g.first + v) * R + r - inner);
+            for (int v = 0; v < g.width; v += siblings<R>)
+                for (int r = 0; r < R; r += abreast<R>) visit(g, v, r, size_t(g.first + v) * R + r - inner);
     }
 
     // The value of a leaf whose segment ends at a step, by its lag.
@@ -194,7 +195,7 @@ struct Walk {
     // The leaves whose segments end at a step.
     void end_segments(int t, double* u) {
         const auto [first, end] = lags(t);
-        std::copy(entered_at(t), entered_at(t + 1), waiting_at(t));
+        if (is_linear<A>) std::copy(entered_at(t), entered_at(t + 1), waiting_at(t));
         if (first < end)
             sum_lags<A, R>(waiting_at(t - first), leaves, kind.below->mass + kind.below->line(kind.start + t, first),
                            end - first, trie.leaves(), u);
@@ -234,6 +235,7 @@ struct Walk {
     INLINE void step_back(int t, double* bar, double* begun) {
         const double *u = up_at(t), *gains = is_linear<A> && rescaled[t] ? gain + t * R : nullptr;
         const V none = splat<V>(A::zero);
+        for (size_t k = 0; R == 1 && t >= 8 && k < all; k += 8) __builtin_prefetch(up_at(t - 8) + k);  // from afar
         kind.prepare(t);
         const bool ends = kind.bars(t, u, bar);
         descend<true>(t + 1 < steps ? begun + all : nullptr, bar, ends, t,
@@ -313,26 +315,31 @@ struct Walk {
         if (tail) kind.lost |= !tail->begin(t, begun + inner);
     }
 
-    // LOG, one row. From the bars of leaves that end, in ``started``, to those of leaves that entered at a step, and
-    // the posteriors of their segments. One sum for each leaf: ``spread_lags`` would take a logarithm for each segment.
+    // LOG. From the bars of leaves that end, in ``started``, to those of leaves that entered at a step, and the
+    // posteriors of their segments. One sum for each leaf: ``spread_lags`` would take a logarithm for each segment.
     void begin_segments_back(int t, double* begun) {
         const Columns& c = *kind.below->columns;
         std::vector<std::pair<const double*, size_t>> segments;  // bars where one ends; its line of masses
         for (int k = t; k < std::min(steps, t + c.longest); ++k)
             if (c.skip[kind.start + k] <= k - t && k - t < c.until[kind.start + k])
                 segments.push_back({started_at(k), kind.below->line(kind.start + k, k - t)});
-        for (int x = 0; x < trie.leaves(); x += W) {
-            const V value = load<V>(entered_at(t) + x), none = splat<V>(A::zero);
+        each_leaf([&](const Group&, int, int, size_t at) ALWAYS {
+            const size_t x = at / R;
+            const V value = load<V>(entered_at(t) + at), none = splat<V>(A::zero);
             const auto bar = [&](int k) ALWAYS {
-                return load<V>(segments[k].first + x) + load<V>(kind.below->mass + segments[k].second + x);
+                return load<V>(segments[k].first + at) + common<R>(kind.below->mass + segments[k].second + x);
             };
             const V total = reduce<A>(none, int(segments.size()), bar);
-            store(begun + x, value > none ? total : none);
-            for (size_t k = 0; k < segments.size() && any(value + total > splat<V>(Log::FAINTEST)); ++k) {
+            store(begun + at, value > none ? total : none);
+            for (size_t k = 0; k < segments.size() && any_above(value + total, splat<V>(Log::FAINTEST)); ++k) {
                 double* to = kind.below->post + segments[k].second + x;
-                store(to, A::count(load<V>(to), value, bar(int(k)), V{}));
+                const V found = A::count(V{}, value, bar(int(k)), V{});
+                if constexpr (R == 1)
+                    store(to, load<V>(to) + found);
+                else
+                    *to += sum(found);
             }
-        }
+        });
     }
 
     // Add the counts of init, trans and end of steps t0 .. t1; nothing comes before the first step.

@@ -76,11 +76,12 @@ struct Ways : Pass<A> {
         for (size_t k = 0, next; k < segments.size(); k = next) {
             const auto [s, start, last, draw] = segments[k];
             const Trie& trie = *layer.tries[s];
-            if (layer.leaf == SEGMENTS && !below.serves(trie))
-                below.read(trie, work.columns[layer.bottom], tokens.levels, Base::table(layer.bottom), space, nullptr,
+            const Trie& stacks = *layer.tries[layer.alike[s]];
+            if (layer.leaf == SEGMENTS && below.trie != &stacks)
+                below.read(stacks, work.columns[layer.bottom], tokens.levels, Base::table(layer.bottom), space, nullptr,
                            reach);
-            if (layer.leaf != SEGMENTS && (k == 0 || segments[k - 1].state != s))
-                stacked = Base::stack(tokens, trie, space);
+            if (layer.leaf != SEGMENTS && (k == 0 || layer.alike[segments[k - 1].state] != layer.alike[s]))
+                stacked = Base::stack(tokens, stacks, space);
             int until = last;
             for (next = k; next < segments.size() && segments[next].state == s && segments[next].start == start; ++next)
                 until = std::max(until, segments[next].last);

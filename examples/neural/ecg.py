@@ -1,4 +1,4 @@
-"""A temporal convolution on electrocardiograms: beats, and the waves of each beat.
+"""A temporal convolution and a BiLSTM on electrocardiograms: beats, and the waves of each beat.
 
 The records are those of LUDB, in the folder ``ludb`` of HSCRF_DATA. Steps before the first and after the last annotated
 beat are unknown.
@@ -33,7 +33,7 @@ def load(folder: Path, records: range) -> tuple[list[np.ndarray], list[dict[str,
 
 def main(folder: Path, records: int = 200, epochs: int = 40) -> float:
     train, test = (load(folder, range(first, records + 1, 2)) for first in (1, 2))
-    model = Tagger("tcn", layers=7, batch_size=8, epochs=epochs, random_state=0, verbose=1).fit(*train)
+    model = Tagger("tcn", batch_size=8, epochs=epochs, random_state=0, verbose=1).fit(*train)
     return model.score(*test)
 
 

@@ -104,7 +104,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--encoder",
         choices=("bilstm", "tcn"),
-        help="train a neural tagger (hscrf[torch]): a BiLSTM for words, a temporal convolution for numbers",
+        help="train a neural tagger (hscrf[torch]): a BiLSTM for words, a convolution and a BiLSTM for numbers",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: %(default)s)")
     parser.add_argument(
@@ -214,6 +214,7 @@ def fit_files(args: argparse.Namespace, paths: list[str]) -> int:
         )
     except ObservationError as error:
         raise documents[error.sequence or 0].error_of(error) from None
+    model.scheme_ = dict(recipe.scheme)  # the labels that fit was given have no tags
     return finish(args, model, lambda: save_model(args.model, model, recipe))
 
 

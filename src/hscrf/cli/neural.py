@@ -148,10 +148,12 @@ def show_tagger(args: argparse.Namespace, model: Tagger, recipe: Recipe | None) 
     from hscrf.cli.show import describe_recipe, print_level, print_training
 
     topology = model.topology_
-    print(f"{args.model}: Tagger, {count_weights(model)} weights, {type(model.network_.context).__name__}")
+    print(f"{args.model}: Tagger, {count_weights(model)} weights")
+    print(f"encoder: {', '.join(f'{name} {value}' for name, value in model.design_._asdict().items())}")
     if recipe is not None:
         print(f"reads {recipe.format}: {describe_recipe(recipe)}")
     print(f"vocabularies: {', '.join(f'{column} {size}' for column, size in model.inputs_.columns.items()) or 'none'}")
+    print(f"features with weights of their own: {len(model.inputs_.features)}")
     print(f"numeric columns: {', '.join(model.inputs_.numbers) or 'none'}")
     for d in range(topology.depth) if args.level is None else [topology.level(args.level)]:
         if topology.n_states[d] > 1:

@@ -72,7 +72,7 @@ class HSCRF(SequenceEstimator, Specified, Predictor):
     margin : float, or dict of str to float
         Softmax-margin: cost of each step with a wrong state in training, by level. 0 is maximum likelihood.
     solver : {"lbfgs", "sgd", "perceptron"} or solver
-        A name, or a solver object with options. With partial labels "lbfgs" has ``delta=1e-2``.
+        A name, or a solver object with options.
     scheme : {"auto", "plain", "bio", "bioes"} or dict of str to str
         How label columns are written. "auto": B-x or I-x mean BIO, and E-x or S-x with them BIOES, by level.
     min_count : int
@@ -210,8 +210,8 @@ class HSCRF(SequenceEstimator, Specified, Predictor):
             saver = Checkpoint(checkpoint, fingerprint_of(self, objective)) if checkpoint is not None else None
             weights = saver.resume(weights) if saver else weights
             monitor = self._monitor(development, patience, saver, client, callback)
-            solver, own = self.solver_of(self.solver), self.solver != "lbfgs"
-            own |= has_hidden_level(self.topology_, packed.labelled_levels())
+            solver, is_given = self.solver_of(self.solver), getattr(self.solver, "delta", None) is not None
+            own = is_given or has_hidden_level(self.topology_, packed.labelled_levels())
             result = descend(solver, objective, weights, *self._penalties(), monitor, self.random_state, own_rule=own)
         self._keep(result)
         return self
@@ -284,7 +284,7 @@ class HSCRF(SequenceEstimator, Specified, Predictor):
         self.coef_, self.temperature_ = result.weights, {}
         self.loss_, self.converged_, self.n_iter_ = result.loss, result.converged, result.n_iter
         self.stop_reason_, self.history_, self.best_iter_ = result.reason, result.history, result.kept
-        for name in ("online_", "n_seen_"):
+        for name in ("online_", "n_seen_", "recipe_"):
             self.__dict__.pop(name, None)
 
     def new_frame(self, scheme: Scheme) -> Frame:

@@ -31,8 +31,7 @@ from hscrf.inference.decoding import check_loss, expected_gains
 from hscrf.labels.columns import Scheme
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import as_evidence
-from hscrf.labels.scoring import allowed_labels, labels_to_score, possible_labels
+from hscrf.labels.scoring import allowed_labels, as_evidence, labels_to_score, possible_labels
 from hscrf.objective.scorer import Scorer
 from hscrf.objective.workers import Workers, cut_chunks
 from hscrf.observations.encoder import ObservationEncoder
@@ -75,6 +74,7 @@ class Predictor(Calibrated):
     stop_reason_: str
     history_: list[dict[str, Any]]
     scheme_: Scheme
+    recipe_: Any = None  # how the shell reads files for this model, where `hscrf fit` made it
     mean_lengths_: dict[str, float]
     sizes_: dict[str, float]
     c2_: float

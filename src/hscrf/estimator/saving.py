@@ -51,6 +51,8 @@ def content_of(model: Predictor) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         header["scheme"] = dict(scheme)  # type: ignore[arg-type]  # by level, where it was found
     if model.temperature_:
         header["temperature"] = {level: list(pair) for level, pair in model.temperature_.items()}
+    if model.recipe_:
+        header["recipe"] = model.recipe_
     arrays = {"coef": model.coef_, **arrays}
     header["blocks"] = [dump_block(block, f"block{k}", arrays) for k, block in enumerate(model.blocks_)]
     return header, arrays
@@ -70,6 +72,7 @@ def restore_model(
     model.scheme_ = header.get("scheme", model.scheme)
     warm = header.get("temperature", {})
     model.temperature_ = {level: Temperature(*map(float, pair)) for level, pair in warm.items()}
+    model.recipe_ = header.get("recipe")
     training = header["training"]
     model.loss_, model.converged_, model.n_iter_ = training["loss"], training["converged"], training["n_iter"]
     model.stop_reason_, model.history_ = training["stop_reason"], training["history"]

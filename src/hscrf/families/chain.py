@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hscrf.estimator.hscrf import HSCRF
@@ -25,7 +26,7 @@ class ChainCRF(HSCRF):
     edges : bool
         Whether the first and the last label have weights too.
     solver : str or solver
-        As in :class:`HSCRF`; "lbfgs" stops by CRFsuite's rule, ``LBFGS(delta=1e-5)``.
+        As in :class:`HSCRF`; L-BFGS stops by CRFsuite's rule, ``delta=1e-5``, unless it is given another.
     c1, c2, margin, min_count, pairs, transitions, fillers, standardize, n_jobs, random_state, warm_start, verbose,
     missing
         As in :class:`HSCRF`.
@@ -91,7 +92,7 @@ class ChainCRF(HSCRF):
 
     @staticmethod
     def solver_of(solver: str | Solver) -> Solver:
-        """Return the solver of a name; ``"lbfgs"`` stops by CRFsuite's rule.
+        """Return the solver; L-BFGS without a ``delta`` stops by CRFsuite's rule.
 
         Parameters
         ----------
@@ -101,7 +102,8 @@ class ChainCRF(HSCRF):
         -------
         solver
         """
-        return LBFGS(delta=1e-5) if solver == "lbfgs" else solver_of(solver)
+        found = solver_of(solver)
+        return replace(found, delta=1e-5) if isinstance(found, LBFGS) and found.delta is None else found
 
     def _narrowed(self, topology: Topology) -> Topology:
         if topology.depth != 2 or not topology.unit_bottom:

@@ -88,15 +88,6 @@ def as_labels(y: Any, n: int, length: int, topology: Topology, scheme: Scheme, n
         raise LabelError(str(error)).of_sequence(n, name) from None
 
 
-def as_evidence(y: Any, n: int, length: int, topology: Topology, scheme: Scheme, name: str = "evidence") -> Labels:
-    """The evidence of one sequence as labels of a model's topology; given Labels may have other rules."""
-    if y is None:
-        return Labels.unknown(topology, length)
-    if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (topology.levels, topology.states):
-        (y,) = over([y], topology)
-    return as_labels(y, n, length, topology, scheme, name)
-
-
 # -- many sequences: the columns of a level are read as one
 
 

@@ -48,17 +48,19 @@ def _check_levels(asked: Mapping[str, str], Y: Sequence[Any], topology: Topology
 
 
 def tags_in(Y: Iterable[Any], topology: Topology | None = None) -> dict[str, set[str]]:
-    """The strings in the columns of each level that are not states of the topology; none if its states are tags."""
+    """The strings in the columns of each level that are not states of the topology; none if its states are tags.
+
+    Levels without any column, such as those of segments, are left out.
+    """
     only = "label" if topology is None else topology.levels[1]
     found: dict[str, set[str]] = {}
     for y in Y:
         if y is None or isinstance(y, Labels):
             continue
         for level, column in by_level(y, only).items():
-            if level != "root" and hasattr(column, "__len__"):
-                tags = found.setdefault(level, set())
-                if not isinstance(column, str) and not is_segments(column):
-                    tags.update(tag for tag in column if isinstance(tag, str))
+            if level == "root" or isinstance(column, str) or not hasattr(column, "__len__") or is_segments(column):
+                continue
+            found.setdefault(level, set()).update(tag for tag in column if isinstance(tag, str))
     for level, tags in found.items():
         if topology is not None and level in topology.levels:
             states = {state for state in topology.states[topology.level(level)] if isinstance(state, str)}
@@ -75,6 +77,19 @@ def looks_like(tags: set[str]) -> str:
     if not prefixes & {"B", "I"}:
         return "plain"
     return "bio" if prefixes <= {"B", "I"} else "bioes"
+
+
+def schemes_to_read(Y: Sequence[Any], scheme: Scheme, topology: Topology) -> Scheme:
+    """The scheme of a model, with the schemes that the tags of Y show for levels without columns in training.
+
+    >>> topology = Topology({"phrase": ["NP"], "tag": ["D", "N"]})
+    >>> schemes_to_read([{"phrase": ["B-NP", "I-NP"]}], {"tag": "plain"}, topology)
+    {'tag': 'plain', 'phrase': 'bio'}
+    """
+    if isinstance(scheme, str) or all(level in scheme for level in topology.levels[1:]):
+        return scheme
+    found = {level: looks_like(tags) for level, tags in tags_in(Y, topology).items() if level in topology.levels}
+    return {**scheme, **{level: kind for level, kind in found.items() if level not in scheme}}
 
 
 def scheme_of(scheme: Scheme, level: str) -> str:

@@ -1,4 +1,7 @@
-"""Labels to compare predictions with: they may break the topology's rules and have other states."""
+"""Labels that a model is given: evidence, and labels to compare predictions with.
+
+The latter may break the rules of the topology and have other states.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,24 @@ from hscrf.labels.given import is_unknown
 from hscrf.labels.induction import check_distinct_texts, loosened, names_in_column
 from hscrf.labels.labels import Labels
 from hscrf.labels.reading import as_labels, by_level, is_segments, over
-from hscrf.labels.schemes import scheme_of
+from hscrf.labels.schemes import scheme_of, schemes_to_read
 from hscrf.topology import Topology
+
+
+def as_evidence(y: Any, n: int, length: int, topology: Topology, scheme: Scheme, name: str = "evidence") -> Labels:
+    """The evidence of one sequence as labels of a model's topology; given Labels may have other rules."""
+    if y is None:
+        return Labels.unknown(topology, length)
+    if isinstance(y, Labels) and (y.topology.levels, y.topology.states) == (topology.levels, topology.states):
+        (y,) = over([y], topology)
+    return as_labels(y, n, length, topology, schemes_to_read([y], scheme, topology), name)
 
 
 def labels_to_score(
     Y: Sequence[Any], lengths: Sequence[int], topology: Topology, scheme: Scheme, name: str = "Y"
 ) -> list[Labels]:
     """Read labels of each sequence that may break the rules of the topology and have other states."""
+    scheme = schemes_to_read(Y, scheme, topology)
     wide = widened(topology, Y, scheme, name)
     return [
         y

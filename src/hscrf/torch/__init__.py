@@ -10,7 +10,15 @@ except ImportError as error:
 
 from hscrf.torch.crf import CRF, TensorMarginals
 from hscrf.torch.inputs import Inputs
-from hscrf.torch.modules import BiLSTM, CharacterConvolution, ColumnEmbedding, Encoder, TemporalConvolution
+from hscrf.torch.modules import (
+    BiLSTM,
+    CharacterConvolution,
+    ColumnEmbedding,
+    Encoder,
+    FeatureScores,
+    Stack,
+    TemporalConvolution,
+)
 from hscrf.torch.tagger import Tagger
 
 __all__ = [
@@ -19,7 +27,9 @@ __all__ = [
     "CharacterConvolution",
     "ColumnEmbedding",
     "Encoder",
+    "FeatureScores",
     "Inputs",
+    "Stack",
     "Tagger",
     "TemporalConvolution",
     "TensorMarginals",

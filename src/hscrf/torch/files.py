@@ -15,10 +15,10 @@ from hscrf.files.replacing import replaced
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
 from hscrf.torch.inputs import Inputs
-from hscrf.torch.options import check_tagger_options, network_for
+from hscrf.torch.options import Design, check_design, check_tagger_options, design_of, network_for
 from hscrf.torch.tagger import Tagger
 
-FORMAT, VERSION = "hscrf.torch.Tagger", 1
+FORMAT, VERSION = "hscrf.torch.Tagger", 2
 LEARNED = ("loss_", "history_", "best_iter_", "n_iter_", "stop_reason_", "converged_")
 NOT_SAVED = ("topology", "random_state")  # what was learned stands for the first; a generator is not data
 
@@ -33,6 +33,7 @@ def save(path: str | os.PathLike[str], model: Tagger, recipe: Mapping[str, Any] 
         "options": options,
         "topology": model.topology_.to_json(),
         "inputs": model.inputs_.to_json(),
+        "design": model.design_._asdict(),
         "scheme": model.scheme_,
         "learned": {name: getattr(model, name) for name in LEARNED},
         "recipe": recipe,
@@ -49,12 +50,13 @@ def load(path: str | os.PathLike[str]) -> tuple[Tagger, Any]:
     header, tensors = read(path)
     name = os.fspath(path)
     try:
-        if header["version"] != VERSION:
+        if header["version"] not in (1, VERSION):
             raise FileFormatError(f"{name} has version {header['version']!r}, expected {VERSION}")
         model = Tagger(**_options(header["options"]))
         check_tagger_options(model.get_params())
         model.topology_ = Topology.from_dict(header["topology"])
         model.inputs_ = Inputs.from_json(header["inputs"])
+        model.design_ = _design(header, model)
         model.scheme_ = header["scheme"]
         for field in LEARNED:
             setattr(model, field, header["learned"][field])
@@ -99,11 +101,19 @@ def _options(given: Any) -> dict[str, Any]:
     return found | {"device": "cpu"}
 
 
+def _design(header: Mapping[str, Any], model: Tagger) -> Design:
+    """The sizes of the encoder. Files of version 1 lack them: their convolutions had six blocks and no BiLSTM."""
+    if header["version"] == VERSION:
+        return check_design(Design(**header["design"]))
+    design = design_of(model.get_params(), model.inputs_)
+    return design if design.encoder == "bilstm" else design._replace(layers=model.layers or 6, recurrent=0)
+
+
 def _restore(model: Tagger, tensors: Mapping[str, Any]) -> None:
     """Put the tensors of a file into a network without values: the file decides how much memory there is."""
     with torch.device("meta"):
         model.crf_ = CRF(model.topology_, model.parts, model.durations, n_jobs=model.n_jobs)
-        model.network_ = network_for(model.get_params(), model.inputs_, model.crf_.size)
+        model.network_ = network_for(model.design_, model.inputs_, model.crf_.size)
     network = torch.nn.ModuleDict({"encoder": model.network_, "crf": model.crf_.tables})
     network.load_state_dict(dict(tensors), assign=True)
     for key, tensor in tensors.items():

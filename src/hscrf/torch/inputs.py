@@ -6,13 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from operator import add
 from typing import Any
 
 import numpy as np
 import torch
 
 from hscrf.arrays import Floats
+from hscrf.io.template_files import default_template
 from hscrf.io.templates import word_shape
+from hscrf.torch.columns import Read, columns_of_sequence
 from hscrf.torch.modules import pad
 
 PADDING, UNKNOWN = 0, 1  # the first two numbers of every vocabulary
@@ -30,7 +33,9 @@ class Inputs:
     case with digits as 0; characters are unchanged. What a word begins and ends with, and its shape, are columns too
     (:func:`spelling`). Numbers are scaled to mean 0 and deviation 1 in the training data.
     A missing number (NaN or absent) is 0. A column with missing numbers in the training data gets a second column that
-    marks them.
+    marks them. Features with weights of their own are those of bags, and those that
+    :func:`hscrf.io.template_files.default_template` finds in words and other names; they occur at least twice, and only
+    the most frequent 20,000 are kept.
 
     Parameters
     ----------
@@ -47,11 +52,14 @@ class Inputs:
     ([6, 1], torch.Size([1, 2, 6]))
     """
 
+    most_features = 20_000  # with weights of their own
+
     def __init__(self, min_count: int = 1) -> None:
         self.min_count = min_count
         self.names: dict[str, dict[str, int]] = {}  # by column: the number of each name
         self.alphabet: dict[str, int] = {}
         self.bag: dict[str, int] = {}
+        self.features: dict[str, int] = {}  # those with weights of their own
         self.numbers: list[str] = []  # numeric columns
         self.mean = self.scale = np.zeros(0)
         self.missing: list[int] = []  # numeric columns that lack values in the training data
@@ -74,6 +82,11 @@ class Inputs:
             "numbers": len(self.numbers) + len(self.missing),
         }
 
+    @property
+    def n_features(self) -> int:
+        """Number of features with weights of their own, padding included; 0 if there are none."""
+        return len(self.features) + 2 if self.features else 0
+
     # -- learning
 
     def fit(self, X: Sequence[Any]) -> Inputs:
@@ -91,6 +104,7 @@ class Inputs:
         """
         counts: dict[str, Counter[str]] = {}
         bag: Counter[str] = Counter()
+        read_all: list[Read] = []
         letters: set[str] = set()
         found: list[Floats] = []
         for n, x in enumerate(X):
@@ -104,6 +118,7 @@ class Inputs:
                 raise ValueError(f"X[{n}] has {read.width} columns; expected {len(self.numbers)}, as X[0] has")
             self.numbers += [column for column in read.numbers if column not in self.numbers]
             found.append(self._table(read, n))
+            read_all.append(read)
             letters.update(*read.names.get(self.text or "", ()))
         derived = spelling(self.text or "", "")
         least = {column: max(OFTEN, self.min_count) if column in derived else self.min_count for column in counts}
@@ -116,7 +131,23 @@ class Inputs:
             [np.pad(t, ((0, 0), (0, len(self.numbers) - t.shape[1])), constant_values=np.nan) for t in found]
         )
         self._fit_scales(table)
+        self._fit_features(read_all)
         return self
+
+    def _fit_features(self, read_all: Sequence[Read]) -> None:
+        counts = Counter(name for read in read_all for step in self._features(read) for name in step)
+        often = sorted((-count, name) for name, count in counts.items() if count >= OFTEN)
+        self.features = in_order_of(sorted(name for _, name in often[: self.most_features]))
+
+    def _features(self, read: Read) -> list[list[str]]:
+        """The features of each step that a linear model would have."""
+        found = [list(step) for step in read.bag] or [[] for _ in range(read.length)]
+        if self.text is None:
+            return found
+        derived, nothing = spelling(self.text, ""), [""] * read.length
+        columns = [self.text, *(name for name in self.names if name != self.text and name not in derived)]
+        rows = list(zip(*(read.names.get(column, nothing) for column in columns), strict=True))
+        return list(map(add, found, features_of_words(tuple(columns)).apply(rows)))
 
     def _mark_rare(self, numbers: Sequence[int]) -> None:
         self.rare = torch.zeros(self.columns[self.text or ""], dtype=torch.bool)
@@ -190,6 +221,9 @@ class Inputs:
         if self.bag:
             steps = [[self.bag.get(name, UNKNOWN) for name in step] for step in read.bag or [[]] * read.length]
             found["bag"] = square(steps)
+        if self.features:
+            steps = [[self.features[name] for name in step if name in self.features] for step in self._features(read)]
+            found["features"] = square(steps)
         if self.numbers:
             table = (self._table(read, n) - self.mean) / self.scale
             flags = np.isnan(table[:, self.missing])
@@ -216,7 +250,7 @@ class Inputs:
         """
         found = {"lengths": torch.stack([item["length"] for item in items])}
         for key in items[0]:
-            if key in ("characters", "bag"):
+            if key in ("characters", "bag", "features"):
                 most = max(item[key].shape[1] for item in items)
                 widened = [torch.nn.functional.pad(item[key], (0, most - item[key].shape[1])) for item in items]
                 found[key] = pad(widened)
@@ -262,6 +296,7 @@ class Inputs:
             "names": {column: list(numbers) for column, numbers in self.names.items()},
             "alphabet": list(self.alphabet),
             "bag": list(self.bag),
+            "features": list(self.features),
             "numbers": self.numbers,
             "mean": self.mean.tolist(),
             "scale": self.scale.tolist(),
@@ -287,113 +322,12 @@ class Inputs:
         found = cls(content["min_count"])
         found.names = {column: in_order_of(names) for column, names in content["names"].items()}
         found.alphabet, found.bag = in_order_of(content["alphabet"]), in_order_of(content["bag"])
+        found.features = in_order_of(content.get("features", ()))  # files of version 1 have none
         found.numbers, found.missing, found.text = content["numbers"], content["missing"], content["text"]
         found.mean, found.scale = np.array(content["mean"]), np.array(content["scale"])
         if found.text is not None:
             found._mark_rare(content["rare"])
         return found
-
-
-class Read:
-    """One sequence by columns."""
-
-    def __init__(self, length: int, width: int | None = None) -> None:
-        self.length = length
-        self.width = width  # of an array, whose columns have no names
-        self.names: dict[str, list[str]] = {}
-        self.bag: list[list[str]] = []
-        self.numbers: dict[str, Any] = {}
-
-
-def columns_of_sequence(x: Any, n: int) -> Read:
-    """A sequence by columns, whatever it is."""
-    check_is_sequence(x, n)
-    if hasattr(x, "tocsr"):
-        x = x.toarray()
-    length = len(x)
-    if length == 0:
-        raise ValueError(f"X[{n}] is empty; expected at least one step")
-    if hasattr(x, "columns") and hasattr(x, "iloc"):
-        return _read_frame(x, length)
-    if isinstance(x, np.ndarray) or _is_row(x[0]):
-        return _read_array(x, n, length)
-    first = x[0]
-    if isinstance(first, str):
-        return _read_words(x, n, length)
-    if isinstance(first, Mapping):
-        return _read_dicts(x, n, length)
-    if isinstance(first, Sequence | set | frozenset):
-        return _read_bags(x, n, length)
-    raise ValueError(f"X[{n}][0] is a {type(first).__name__}; expected a word, a dict, a list of strings or numbers")
-
-
-def check_is_sequence(x: Any, n: int) -> None:
-    """Refuse sequence n if it is a string, a number, or something else without steps."""
-    if isinstance(x, str) or not (hasattr(x, "__len__") or hasattr(x, "shape")):
-        raise ValueError(f"X[{n}] is a {type(x).__name__}; expected a list of steps, an array or a table")
-
-
-def _is_row(step: Any) -> bool:
-    if isinstance(step, np.ndarray):
-        return True
-    return isinstance(step, list | tuple) and len(step) > 0 and not isinstance(step[0], str)
-
-
-def _read_frame(x: Any, length: int) -> Read:
-    read = Read(length)
-    for column in x.columns:
-        values = x[column].to_numpy()
-        if values.dtype.kind in "biuf":
-            read.numbers[str(column)] = values.astype(np.float64)
-        else:
-            read.names[str(column)] = ["" if value is None or value != value else str(value) for value in values]
-    return read
-
-
-def _read_array(x: Any, n: int, length: int) -> Read:
-    try:
-        table = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"X[{n}] is no table of numbers; expected rows of equal width") from None
-    if table.ndim != 2:
-        raise ValueError(f"X[{n}] has {table.ndim} axes; expected 2: (steps, features)")
-    read = Read(length, table.shape[1])
-    read.numbers = {f"x{k}": table[:, k] for k in range(table.shape[1])}
-    return read
-
-
-def _read_words(x: Sequence[Any], n: int, length: int) -> Read:
-    read = Read(length)
-    for t, word in enumerate(x):
-        if not isinstance(word, str):
-            raise ValueError(f"X[{n}][{t}] is a {type(word).__name__}; expected a string, as X[{n}][0] is")
-    read.names["word"] = list(x)
-    return read
-
-
-def _read_dicts(x: Sequence[Any], n: int, length: int) -> Read:
-    read = Read(length)
-    for t, step in enumerate(x):
-        if not isinstance(step, Mapping):
-            raise ValueError(f"X[{n}][{t}] is a {type(step).__name__}; expected a dict, as X[{n}][0] is")
-        for column, value in step.items():
-            if isinstance(value, str) or value is None:
-                read.names.setdefault(column, [""] * length)[t] = value or ""
-            elif isinstance(value, int | float | np.number):
-                read.numbers.setdefault(column, np.full(length, np.nan))[t] = float(value)
-            else:
-                kind = type(value).__name__
-                raise ValueError(f"X[{n}][{t}][{column!r}] is a {kind}; expected a string or a number")
-    return read
-
-
-def _read_bags(x: Sequence[Any], n: int, length: int) -> Read:
-    read = Read(length)
-    for t, step in enumerate(x):
-        if isinstance(step, str) or not all(isinstance(name, str) for name in step):
-            raise ValueError(f"X[{n}][{t}] is not a list of strings; expected one, as X[{n}][0] is")
-    read.bag = [list(step) for step in x]
-    return read
 
 
 def lookup_form(word: str) -> str:
@@ -403,6 +337,9 @@ def lookup_form(word: str) -> str:
     'b-00'
     """
     return re.sub(r"\d", "0", word.lower())
+
+
+features_of_words = lru_cache(default_template)  # columns of names -> template
 
 
 @lru_cache(maxsize=1 << 16)

@@ -69,6 +69,10 @@ class ColumnEmbedding(nn.Module):
         Widths of the embeddings of words, of other columns and bags, and of characters.
     dropout : float, default 0.4
         Share of the components of the vectors that are zero in a step of training, the same in all steps of a sequence.
+    blank : float, default 0.3
+        Share of the names and features that training leaves out, each by itself.
+    gain : float, default 0.2
+        Training multiplies each numeric column of a sequence by a random factor whose logarithm has this deviation.
 
     Attributes
     ----------
@@ -99,8 +103,11 @@ class ColumnEmbedding(nn.Module):
         column_size: int = 20,
         character_size: int = 30,
         dropout: float = 0.4,
+        blank: float = 0.3,
+        gain: float = 0.2,
     ) -> None:
         super().__init__()
+        self.blank, self.gain = blank, gain
         widths = [word_size if column == text else column_size for column in columns]
         self.names = nn.ModuleList(
             nn.Embedding(count, width, padding_idx=0) for count, width in zip(columns.values(), widths, strict=True)
@@ -123,16 +130,74 @@ class ColumnEmbedding(nn.Module):
         -------
         tensor (B, T, size)
         """
-        found = [embed(inputs["names"][..., k]) for k, embed in enumerate(self.names)]
+        blank = self.blank if self.training else 0.0
+        found = []
+        if len(self.names):
+            names = _blanked(inputs["names"], blank)
+            found += [embed(names[..., k]) for k, embed in enumerate(self.names)]
         if self.characters is not None:
             found.append(self.characters(inputs["characters"]))
         if self.bag is not None:
-            rows, width, most = inputs["bag"].shape
-            found.append(self.bag(inputs["bag"].reshape(rows * width, most)).reshape(rows, width, -1))
-        kept = [_dropped(self.dropout, torch.cat(found, dim=2))] if found else []
+            found.append(_summed(self.bag, _blanked(inputs["bag"], blank)))
         if "numbers" in inputs:
-            kept.append(inputs["numbers"])
-        return torch.cat(kept, dim=2)
+            numbers = inputs["numbers"]
+            if self.training:  # people, devices and days differ in such factors
+                numbers = numbers * torch.exp(self.gain * torch.randn_like(numbers[:, :1]))
+            found.append(numbers)
+        return _dropped(self.dropout, torch.cat(found, dim=2))
+
+
+class FeatureScores(nn.Module):
+    """Scores from features with a weight each, zero at first: what a linear model computes.
+
+    Parameters
+    ----------
+    features : int
+        Number of features; number 0 is padding.
+    size : int
+        Width of the scores.
+    blank : float, default 0.8
+        Share of the features that a step of training leaves out; the others count for more.
+
+    Examples
+    --------
+    >>> FeatureScores(9, 5)(torch.ones(2, 7, 3, dtype=torch.long)).shape
+    torch.Size([2, 7, 5])
+    """
+
+    def __init__(self, features: int, size: int, blank: float = 0.8) -> None:
+        super().__init__()
+        self.weights = nn.EmbeddingBag(features, size, mode="sum", padding_idx=0)
+        self.blank = blank
+        nn.init.zeros_(self.weights.weight)
+
+    def forward(self, features: Any) -> torch.Tensor:
+        """Return the scores of each step.
+
+        Parameters
+        ----------
+        features : tensor (B, T, M)
+            Numbers of the features of each step, 0 for padding.
+
+        Returns
+        -------
+        tensor (B, T, size)
+        """
+        blank = self.blank if self.training else 0.0
+        return _summed(self.weights, _blanked(features, blank)) / (1 - blank)
+
+
+def _blanked(numbers: Any, share: float) -> torch.Tensor:
+    """Numbers of names, some of them 0."""
+    if share == 0:
+        return numbers
+    return numbers * (torch.rand(numbers.shape, device=numbers.device) >= share)
+
+
+def _summed(bag: nn.EmbeddingBag, numbers: Any) -> torch.Tensor:
+    """One vector for each step from the numbers (B, T, M) of its features."""
+    rows, width, most = numbers.shape
+    return bag(numbers.reshape(rows * width, most)).reshape(rows, width, -1)
 
 
 class BiLSTM(nn.Module):
@@ -273,18 +338,64 @@ class TemporalConvolution(nn.Module):
         return found.transpose(1, 2)
 
 
+class Stack(nn.Module):
+    """Modules that read sequences in context, each the vectors of the one before it.
+
+    Parameters
+    ----------
+    *modules : Module
+        Vectors and lengths to vectors, each with an attribute ``size``.
+
+    Attributes
+    ----------
+    size : int
+        Width of the result: that of the last module.
+
+    Examples
+    --------
+    >>> stack = Stack(TemporalConvolution(3, 8, layers=2), BiLSTM(8, 5))
+    >>> stack(torch.zeros(2, 9, 3), torch.tensor([9, 4])).shape
+    torch.Size([2, 9, 10])
+    """
+
+    def __init__(self, *modules: Any) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(modules)
+        self.size = modules[-1].size
+
+    def forward(self, vectors: Any, lengths: Any) -> torch.Tensor:
+        """Return one vector for each step.
+
+        Parameters
+        ----------
+        vectors : tensor (B, T, F)
+            Vectors of steps.
+        lengths : tensor (B,)
+            Number of steps of each sequence.
+
+        Returns
+        -------
+        tensor (B, T, size)
+        """
+        for part in self.parts:
+            vectors = part(vectors, lengths)
+        return vectors
+
+
 class Encoder(nn.Module):
-    """Columns to scores: embeddings, a BiLSTM or a temporal convolution, a linear map.
+    """Columns to scores: embeddings, modules that read them in context, a linear map.
 
     Parameters
     ----------
     embed : Module
         Inputs to vectors, with an attribute ``size``; a :class:`ColumnEmbedding`.
     context : Module
-        Vectors and lengths to vectors, with an attribute ``size``; a :class:`BiLSTM` or a
-        :class:`TemporalConvolution`.
+        Vectors and lengths to vectors, with an attribute ``size``; a :class:`BiLSTM`, a
+        :class:`TemporalConvolution`, or a :class:`Stack` of both.
     size : int
         Width of the scores.
+    features : int, default 0
+        Number of features that have weights of their own, see :class:`FeatureScores`; their scores are added.
 
     Examples
     --------
@@ -294,10 +405,11 @@ class Encoder(nn.Module):
     torch.Size([1, 4, 5])
     """
 
-    def __init__(self, embed: nn.Module, context: nn.Module, size: int) -> None:
+    def __init__(self, embed: nn.Module, context: nn.Module, size: int, features: int = 0) -> None:
         super().__init__()
         self.embed, self.context = embed, context
         self.out = nn.Linear(context.size, size)
+        self.linear = FeatureScores(features, size) if features else None
 
     def forward(self, inputs: Mapping[str, Any], lengths: Any) -> torch.Tensor:
         """Return the scores of each step.
@@ -305,7 +417,7 @@ class Encoder(nn.Module):
         Parameters
         ----------
         inputs : dict of tensors
-            Input of ``embed``.
+            Input of ``embed``, and ``features`` (B, T, M) if there are any.
         lengths : tensor (B,)
             Number of steps of each sequence.
 
@@ -313,7 +425,8 @@ class Encoder(nn.Module):
         -------
         tensor (B, T, size)
         """
-        return self.out(self.context(self.embed(inputs), lengths))
+        scores = self.out(self.context(self.embed(inputs), lengths))
+        return scores if self.linear is None else scores + self.linear(inputs["features"])
 
 
 def pad(rows: Sequence[Any], value: int = 0) -> torch.Tensor:

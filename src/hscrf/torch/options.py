@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,8 +15,9 @@ from hscrf.labels.labels import Labels
 from hscrf.objective.likelihood import checked_weights
 from hscrf.observations.readers import length_of
 from hscrf.topology import Topology
-from hscrf.torch.inputs import Inputs, check_is_sequence
-from hscrf.torch.modules import BiLSTM, ColumnEmbedding, Encoder, TemporalConvolution
+from hscrf.torch.columns import check_is_sequence
+from hscrf.torch.inputs import Inputs
+from hscrf.torch.modules import BiLSTM, ColumnEmbedding, Encoder, Stack, TemporalConvolution
 
 ENCODERS = ("auto", "bilstm", "tcn")
 WIDEST, DEEPEST = 1 << 14, 64  # of layers
@@ -24,20 +25,25 @@ WIDEST, DEEPEST = 1 << 14, 64  # of layers
 
 def check_tagger_options(options: Mapping[str, Any]) -> None:
     """Raise for an option that no tagger can have."""
-    if options["encoder"] not in ENCODERS:
-        raise ValueError(f"encoder is {options['encoder']!r}; expected one of {', '.join(map(repr, ENCODERS))}")
-    for name, most in (("hidden", WIDEST), ("layers", DEEPEST), ("word_size", WIDEST), ("character_size", WIDEST)):
-        _check_whole(name, options[name], most, or_none=name in ("hidden", "layers"))
+    _check_sizes(options)
     for name in ("min_count", "batch_size", "epochs", "patience", "n_jobs"):
         _check_whole(name, options[name], 1 << 31, or_none=name == "epochs")
-    dropout = options["dropout"]
-    if dropout is not None and not (_is_number(dropout) and 0 <= dropout < 1):
-        raise ValueError(f"dropout is {dropout!r}; expected a number from 0 to less than 1, or None")
     if not (_is_number(options["learning_rate"]) and 0 < options["learning_rate"] < np.inf):
         raise ValueError(f"learning_rate is {options['learning_rate']!r}; expected a positive number")
     if not isinstance(options["topology"], Topology | None):
         raise ValueError(f"topology is a {type(options['topology']).__name__}; expected a Topology or None")
     _check_device(options["device"])
+
+
+def _check_sizes(options: Mapping[str, Any]) -> None:
+    """Raise for sizes that no encoder can have."""
+    if options["encoder"] not in ENCODERS:
+        raise ValueError(f"encoder is {options['encoder']!r}; expected one of {', '.join(map(repr, ENCODERS))}")
+    for name, most in (("hidden", WIDEST), ("layers", DEEPEST), ("word_size", WIDEST), ("character_size", WIDEST)):
+        _check_whole(name, options[name], most, or_none=name in ("hidden", "layers"))
+    dropout = options["dropout"]
+    if dropout is not None and not (_is_number(dropout) and 0 <= dropout < 1):
+        raise ValueError(f"dropout is {dropout!r}; expected a number from 0 to less than 1, or None")
 
 
 def _check_device(device: Any) -> None:
@@ -60,22 +66,57 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
-def network_for(options: Mapping[str, Any], inputs: Inputs, size: int) -> Encoder:
-    """The encoder that options describe, for some inputs and a width of scores."""
+class Design(NamedTuple):
+    """The encoder of a tagger, with all defaults filled in; files hold it, so that defaults may change."""
+
+    encoder: str  # "bilstm" or "tcn"
+    hidden: int
+    layers: int
+    recurrent: int  # units of each direction of the BiLSTM behind a convolution, 0 if there is none
+    dropout: float
+    word_size: int
+    character_size: int
+
+
+DEFAULTS: dict[str, dict[str, Any]] = {  # of the options that are None
+    "bilstm": {"hidden": 100, "layers": 1, "dropout": 0.4},
+    "tcn": {"hidden": 64, "layers": 5, "dropout": 0.4},
+}
+
+
+def design_of(options: Mapping[str, Any], inputs: Inputs) -> Design:
+    """The encoder that options describe, for some inputs."""
     kind = options["encoder"]
     if kind == "auto":
         kind = "bilstm" if inputs.names or inputs.bag else "tcn"
-    dropout = options["dropout"]
-    if dropout is None:
-        dropout = 0.4 if kind == "bilstm" else 0.2
-    widths = {"word_size": options["word_size"], "character_size": options["character_size"]}
-    embed = ColumnEmbedding(**inputs.sizes, **widths, dropout=dropout)
-    context = (
-        BiLSTM(embed.size, options["hidden"] or 100, options["layers"] or 1, dropout)
-        if kind == "bilstm"
-        else TemporalConvolution(embed.size, options["hidden"] or 64, options["layers"] or 6, dropout=dropout)
+    chosen = {name: value if options[name] is None else options[name] for name, value in DEFAULTS[kind].items()}
+    recurrent = 2 * chosen["hidden"] if kind == "tcn" else 0
+    return Design(
+        kind, **chosen, recurrent=recurrent, word_size=options["word_size"], character_size=options["character_size"]
     )
-    return Encoder(embed, context, size)
+
+
+def check_design(design: Design) -> Design:
+    """Return a design from a file; raise unless its sizes are possible."""
+    _check_sizes(design._asdict())
+    if design.encoder not in DEFAULTS or None in design:
+        raise ValueError(f"design is {design}; expected an encoder and sizes")
+    if design.recurrent != 0:
+        _check_whole("recurrent", design.recurrent, WIDEST)
+    return design
+
+
+def network_for(design: Design, inputs: Inputs, size: int) -> Encoder:
+    """The encoder of a design, for some inputs and a width of scores."""
+    dropout = design.dropout
+    embed = ColumnEmbedding(
+        **inputs.sizes, word_size=design.word_size, character_size=design.character_size, dropout=dropout
+    )
+    read = BiLSTM if design.encoder == "bilstm" else TemporalConvolution
+    context = read(embed.size, design.hidden, design.layers, dropout=dropout)
+    if design.recurrent:
+        context = Stack(context, BiLSTM(context.size, design.recurrent, dropout=dropout))
+    return Encoder(embed, context, size, inputs.n_features)
 
 
 def check_sequences(X: Any) -> None:

@@ -20,8 +20,7 @@ from hscrf.inference import Posterior
 from hscrf.inference.decoding import check_loss, expected_gains
 from hscrf.labels.given import given_labels
 from hscrf.labels.labels import Labels
-from hscrf.labels.reading import as_evidence
-from hscrf.labels.scoring import allowed_labels, labels_to_score, possible_labels
+from hscrf.labels.scoring import allowed_labels, as_evidence, labels_to_score, possible_labels
 from hscrf.observations.readers import length_of
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF

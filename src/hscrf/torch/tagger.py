@@ -21,7 +21,7 @@ from hscrf.observations.readers import length_of
 from hscrf.topology import Topology
 from hscrf.torch.crf import CRF
 from hscrf.torch.inputs import Inputs
-from hscrf.torch.options import check_data, check_development, check_tagger_options, network_for
+from hscrf.torch.options import Design, check_data, check_development, check_tagger_options, design_of, network_for
 from hscrf.torch.predicting import NeuralPredictor, numbered
 from hscrf.torch.training import HIDDEN, Schedule, Trainer
 
@@ -31,15 +31,17 @@ Self = TypeVar("Self", bound="Tagger")
 class Tagger(BaseEstimator, NeuralPredictor):
     """A neural tagger of nested labels: encoder, linear map, :class:`CRF`; in the manner of scikit-learn.
 
-    Words are read by embeddings, a convolution over their characters and a BiLSTM; numbers by a temporal convolution.
-    The BiLSTM also sees what each word begins and ends with, and its shape. Training is by Adam on batches of
-    sequences, at a learning rate that falls to zero.
+    Words are read by embeddings, a convolution over their characters and a BiLSTM; numbers by a temporal convolution
+    and a BiLSTM behind it. The BiLSTM of words also sees what each word begins and ends with, and its shape. The
+    features that linear models have by default add scores of their own (:class:`FeatureScores`). Training is by Adam on
+    batches of sequences, at a learning rate that falls to zero. It leaves out parts of what it reads, and scales each
+    column of numbers at random (:class:`ColumnEmbedding`), so that small data are not learned by heart.
 
     Parameters
     ----------
     encoder : {"auto", "bilstm", "tcn"}
-        What reads a sequence: a BiLSTM, or a temporal convolution. "auto" takes the convolution if there are only
-        numbers.
+        What reads a sequence: a BiLSTM, or a temporal convolution with a BiLSTM behind it. "auto" takes the convolution
+        if there are only numbers.
     topology : Topology, optional
         Levels, states and rules; learned from the labels if not given.
     parts : sequence of str, or dict, default ("token", "start", "stop")
@@ -56,13 +58,14 @@ class Tagger(BaseEstimator, NeuralPredictor):
     children : {"auto", "seen", "all"}
         Which children a parent may have: those that training shows, or all.
     hidden : int, optional
-        Units of each direction of the BiLSTM (default 100), or channels of the convolution (default 64).
+        Units of each direction of the BiLSTM (default 100), or channels of the convolution (default 64); the BiLSTM
+        behind it has twice as many units.
     layers : int, optional
-        Layers of the BiLSTM (default 1) or blocks of the convolution (default 6).
+        Layers of the BiLSTM (default 1) or blocks of the convolution (default 5).
     word_size, character_size : int
         Widths of the embeddings of words and of characters.
     dropout : float, optional
-        Default 0.4 for the BiLSTM, 0.2 for the convolution; the same components in all steps of a sequence.
+        Default 0.4; the same components in all steps of a sequence.
     min_count : int, default 1
         Words that occur less often are unknown.
     margin : float or dict from level to float
@@ -86,7 +89,7 @@ class Tagger(BaseEstimator, NeuralPredictor):
 
     Attributes
     ----------
-    topology_, inputs_, network_ (the encoder), crf_, scheme_ : what was learned
+    topology_, inputs_, design_ (sizes of the encoder), network_ (the encoder), crf_, scheme_ : what was learned
     history_, n_iter_, best_iter_, loss_, converged_, stop_reason_ : how training went
 
     Examples
@@ -100,6 +103,7 @@ class Tagger(BaseEstimator, NeuralPredictor):
 
     topology_: Topology
     inputs_: Inputs
+    design_: Design
     network_: Any
     crf_: CRF
     scheme_: Any
@@ -189,7 +193,8 @@ class Tagger(BaseEstimator, NeuralPredictor):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             crf = CRF(topology, self.parts, self.durations, n_jobs=self.n_jobs)
-            network = network_for(self.get_params(), inputs, crf.size).to(self.device)
+            self.design_ = design_of(self.get_params(), inputs)
+            network = network_for(self.design_, inputs, crf.size).to(self.device)
             crf.to(self.device)
             self.topology_, self.inputs_, self.scheme_ = topology, inputs, scheme
             self.network_, self.crf_ = network, crf

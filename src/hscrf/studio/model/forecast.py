@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from hscrf.engine.cost import estimate, time_in_words
+from hscrf.solvers.lbfgs import DELTA
 from hscrf.topology import Topology
 
 TYPICAL = 40  # iterations that are assumed while nothing better is known
@@ -63,13 +64,13 @@ class Forecast:
 
     def _extrapolated(self) -> float:
         """Iterations until the improvement over a period is below the share that ends the run."""
-        period, delta = getattr(self.solver, "period", 10), getattr(self.solver, "delta", 1e-5)
+        period, delta = getattr(self.solver, "period", 10), getattr(self.solver, "delta", None)
         losses = self.losses
         typical = max(float(period), TYPICAL - float(self.iteration))
         if len(losses) <= 2 * period:
             return typical
         before, now = losses[-1 - 2 * period] - losses[-1 - period], losses[-1 - period] - losses[-1]
-        end = delta * abs(losses[-1])
+        end = (DELTA if delta is None else delta) * abs(losses[-1])
         if not 0 < now < 0.999 * before or not end > 0:
             return typical
         return max(0.0, period * math.log(now / end) / math.log(before / now))

@@ -172,7 +172,7 @@ class Recipe:
             features=features,
             numeric=_numeric(documents, features),
             dates=_dates(documents, features),
-            joint=first.separator if self.format == "columns" else self.joint,
+            joint=first.separator * (self.format == "columns") or self.joint,
             decimal=first.decimal if self.format == "table" else None,
             scheme={level: self.scheme.get(level) or detect_scheme(documents, level) for level in levels},
         )

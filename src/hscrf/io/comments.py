@@ -14,7 +14,7 @@ class Comments:
     A line that begins with the sign is a comment if its number of columns is not the regular one, that of the first
     line without the sign. It is also a comment if a blank follows the sign and blanks do not separate columns. With a
     sign that ends in a blank, such as ``"# "``, every line that begins with it is a comment. ``warn`` warns of lines
-    that could be either; in a file of one column, a sign, a blank and a text are surely a comment.
+    that could be either; in a file of one column, a sign, a blank and a text are always one.
 
     >>> comments = Comments("#")
     >>> lines = enumerate(["# a title", "the D", "# N", "", "#end"], start=1)

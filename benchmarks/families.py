@@ -229,7 +229,8 @@ def hhmm_beside_hmmlearn(rng, size):
         assert np.isclose(model.log_likelihood(X).sum(), rivals["log"].score(flat, lengths)), "the two disagree"
         ours = least(lambda: model.log_likelihood(X), size["repeat"])  # noqa: B023
         expect = Expectation(Scorer(topology, model.blocks_), model.encoder_.pack(X), None, Workers())
-        step = least(lambda: model._maximise(expect(model.coef_)[1], model.coef_), size["repeat"])  # noqa: B023
+        maximise = model._maximisation()
+        step = least(lambda: maximise(expect(model.coef_)[1], model.coef_), size["repeat"])  # noqa: B023
         for way, rival in rivals.items():
             title = f"HHMM of one level, {kind}: {n} x {length} steps, {states} states"
             score = least(lambda: rival.score(flat, lengths), size["repeat"])  # noqa: B023

@@ -120,20 +120,33 @@ def test_engines_decode_alike_where_nothing_decides(kinds, monkeypatch):
         np.testing.assert_array_equal(other.ends, found[0].ends)
 
 
+def check_samples(p, n, evidence=None):
+    """States and ends of n draws occur as often as the posterior says, up to five standard errors."""
+    found, drawn = hscrf.marginals(p, evidence), hscrf.sample(p, n, 0, evidence)
+    for d, level in enumerate(p.topology.levels):
+        seen = np.mean([y.states[d][:, None] == np.arange(p.topology.n_states[d]) for y in drawn], axis=0)
+        ended = np.mean([y.ends[d] for y in drawn], axis=0)
+        for share, chance in ((seen, found.state[level]), (ended, found.ending[level])):
+            error = np.sqrt(np.maximum(chance * (1 - chance), 0) / n)
+            np.testing.assert_array_less(np.abs(share - chance), 5 * error + 5 / n)
+
+
 @pytest.mark.parametrize(
     "kinds", [("markov", "markov"), ("segmental", "markov"), ("markov", "segmental")], ids="-".join
 )
 def test_samples_have_the_posterior(engine, kinds):
-    p = draw_model(np.random.default_rng(1), kinds, 4)
-    n, found = 400, hscrf.marginals(p)
-    drawn = hscrf.sample(p, n, 0)
-    for d, level in enumerate(p.topology.levels):
-        seen = np.mean([y.states[d][:, None] == np.arange(p.topology.n_states[d]) for y in drawn], axis=0)
-        error = np.sqrt(found.state[level] * (1 - found.state[level]) / n)
-        np.testing.assert_array_less(np.abs(seen - found.state[level]), 5 * error + 5 / n)
-        ended = np.mean([y.ends[d] for y in drawn], axis=0)
-        error = np.sqrt(np.maximum(found.ending[level] * (1 - found.ending[level]), 0) / n)
-        np.testing.assert_array_less(np.abs(ended - found.ending[level]), 5 * error + 5 / n)
+    check_samples(draw_model(np.random.default_rng(1), kinds, 4), 400)
+
+
+@pytest.mark.parametrize("scale", [1.0, 6.0])
+@pytest.mark.parametrize("kinds", MIXES, ids="-".join)
+def test_samples_of_long_sequences_have_the_posterior(core, kinds, scale):
+    """So long that scaled numbers leave their range many times."""
+    length = 400 if len(kinds) < 3 else 100
+    rng = np.random.default_rng(2)
+    p = draw_model(rng, kinds, length, scale=scale, longest=8)
+    check_samples(p, 400)
+    check_samples(p, 400, draw_evidence(rng, p, 0.1))
 
 
 def test_runs_that_do_not_fit_walk_one_after_the_other():

@@ -227,6 +227,9 @@ class TestReading:
         assert scheme("S-bahn") == "plain"
 
 
+UNKNOWN = "; if a level has no labels there, add a column of ?"
+
+
 class TestBrokenFiles:
     COLUMNS = (
         ("the D B-NP\ncat N\n", "data.txt, line 2: there are 2 columns, expected 3"),
@@ -234,7 +237,7 @@ class TestBrokenFiles:
         ("\n\n\n", "data.txt, line 1: the file is empty, expected at least one sequence"),
         (b"the D B-NP\n\xff N O\n", "data.txt, line 2: byte 1 is 0xff, expected UTF-8"),
         ("a D O\n\nb N NP\n", "data.txt, line 3: level 'chunk' has the label 'NP', expected B-x, I-x, O or ?"),
-        ("one\n", "data.txt, line 1: level 'chunk' is column 3, but there is 1 column"),
+        ("one\n", "data.txt, line 1: level 'chunk' is column 3, but there is 1 column" + UNKNOWN),
     )
 
     @pytest.mark.parametrize(("content", "message"), COLUMNS)

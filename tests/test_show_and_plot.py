@@ -81,6 +81,20 @@ def test_show(call, name):
     assert f"  {key} {history[-1][key]:12.2f}" in training[-1]
 
 
+def test_show_names_penalties_and_temperatures(call):
+    assert "\npenalties: c1 0, c2 1\n" in call("show", "SemiCRF", "--top", "0").out
+    assert "penalties" not in call("show", "HHMM", "--top", "0").out
+    model = hscrf.load("SemiCRF")
+    X = [[[f"w={word}"] for word in words] for words in WORDS]
+    model.calibrate(X, [{"phrase": labels} for labels in LABELS["phrase"]]).save("warm")
+    assert "temperatures" not in call("show", "SemiCRF", "--top", "0").out
+    ((level, pair),) = model.temperature_.items()
+    told = f"\ntemperatures: {level} {pair.state:.3g} (states), {pair.segment:.3g} (segments)\n"
+    assert told in call("show", "warm", "--top", "0").out
+    hscrf.ChainCRF(c1=0.5, c2="auto").fit(X, LABELS["tag"]).save("auto")
+    assert f"\npenalties: c1 0.5, c2 {hscrf.load('auto').c2_:g}" in call("show", "auto", "--top", "0").out
+
+
 def test_show_of_an_hhmm_lists_what_is_likely(call):
     rows = call("show", "HHMM", "--top", "1", "--level", "phrase").out.splitlines()
     value, *states = rows[rows.index("  highest init probabilities of level phrase") + 1].split()

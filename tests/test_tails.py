@@ -93,6 +93,20 @@ def test_samples_have_the_posterior():
     assert 0.1 < longest < 1.0
 
 
+@pytest.mark.parametrize("above", [None, 6])
+def test_samples_of_long_sequences_have_the_posterior(core, above):
+    """So long that scaled numbers leave their range many times, with segments beyond their explicit durations."""
+    rng = np.random.default_rng(5)
+    p = potentials_of(rng, topology_of(rng, 2, above), 300)
+    n, found = 500, hscrf.marginals(p)
+    draws = hscrf.sample(p, n, 1)
+    assert max(stop - start for y in draws for start, stop, _ in y.segments("b")) > 3
+    for d, level in enumerate(p.topology.levels):
+        seen = np.mean([np.eye(p.topology.n_states[d])[y.states[d]] for y in draws], axis=0)
+        error = np.sqrt(np.maximum(found.state[level] * (1 - found.state[level]), 0) / n)
+        np.testing.assert_array_less(np.abs(seen - found.state[level]), 5 * error + 5 / n)
+
+
 def test_open_at_one_step_with_a_tail_of_zero_is_markov(engine):
     rng = np.random.default_rng(4)
     topology = hscrf.Topology(LEVELS, max_duration={"b": 1}, open_duration={"b": True})

@@ -180,10 +180,15 @@ struct Walk {
                 for (int r = 0; r < R; r += abreast<R>) visit(g, v, r, size_t(g.first + v) * R + r - inner);
     }
 
-    // The value of a leaf whose segment ends at a step, by its lag.
+    // The value of a leaf whose segment ends at a step, by its lag, on the scale before this step.
     double lagging(int t, int lag, int x, size_t at) const {
         const size_t line = kind.below->line(kind.start + t, lag) + x;
-        return times<A>(waiting_at(t - lag)[at], kind.below->mass[line]);
+        double value = entered_at(t - lag)[at];
+        if constexpr (is_linear<A>) {
+            const double power = exponent_of(t - lag - 1, at % R) - exponent_of(t - 1, at % R);
+            if (power != 0.0) value = std::ldexp(value, int(std::clamp(power, -1000.0, 400.0)));
+        }
+        return times<A>(value, kind.below->mass[line]);
     }
 
     // The lags of the segments that end at a step.

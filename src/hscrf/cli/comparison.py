@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hscrf import metrics
-from hscrf.cli.shell import UserError, counted
+from hscrf.cli.shell import UserError, counted, note
 from hscrf.errors import several
 from hscrf.io.documents import Document
 from hscrf.io.recipe import PREDICTED, Recipe
@@ -74,7 +74,9 @@ def compare(
         if recipe.format == "columns":  # predicted columns follow those of the truth
             recipe = replace(recipe, names=truth[0].columns, levels=levels, places=None)
             extra = recipe.predicted
-        rest = counted(recipe.read(other, extra=extra, unlabelled=True, loose=True), "reading")
+        rest = list(counted(recipe.read(other, extra=extra, unlabelled=True, loose=True), "reading"))
+        if recipe.format == "columns":
+            note_other_labels(truth, rest, levels)
         guess = [predicted(document, levels, document.labels) for document in rest]
     else:
         guess = [predicted(document, levels) for document in truth]
@@ -108,6 +110,18 @@ def predicted(document: Document, levels: Sequence[str], otherwise: Mapping[str,
             raise document.error("some level has no predicted labels: hscrf predict writes them")
         found = otherwise
     return replace(document, labels={level: found[level] for level in levels})
+
+
+def note_other_labels(truth: Sequence[Document], rest: Sequence[Document], levels: Sequence[str]) -> None:
+    """Say so if a file has other true labels than the truth: these may be its predictions, and samples the rest."""
+    for one, other in zip(truth, rest, strict=False):
+        for level in [level for level in levels if PREDICTED.format(level) in other.extra]:
+            own, given = ((document.labels or {}).get(level, ()) for document in (one, other))
+            for t, (label, copied) in enumerate(zip(own, given, strict=False)):
+                if copied not in ("?", label):
+                    told = f"level {level!r} has {copied!r}, but {one.file} has {label!r}; the columns after the labels"
+                    note(f"hscrf: {other.error(f'{told} were compared: --predicted names others', t)}")
+                    return
 
 
 def check_pairs(truth: Sequence[Document], guess: Sequence[Document]) -> None:

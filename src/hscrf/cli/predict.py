@@ -24,6 +24,9 @@ HELP = f"""\
 Label a file. Labels in the input are kept, and the others are predicted consistently with them.
 
 The output is the input with one column per level appended (JSON Lines: "prediction"; CRFsuite items: labels only).
+More columns follow in this order, whatever the order of the options: --marginals, --samples, --k-best, with --scores
+the log probabilities of these, then the confidences of --scores; each has a column per level, in the order of the
+label columns. In column files several blank lines become one, and lines end in LF.
 --to jsonl, table, columns or crfsuite, or the ending of -o (.jsonl .csv .parquet), writes another format. A file (-o)
 is written whole or not at all. With -t the labels of the input are not used, but compared with the prediction in a
 report on standard error.

@@ -26,7 +26,8 @@ a plain column.
 One file has the true and the predicted labels, as hscrf predict writes them. A model (-m) knows the names of the
 columns; without a model the last two columns are truth and prediction, as in conlleval (the last four for two levels).
 Of two files, the first has the truth and the second the prediction, in the same columns or in those that hscrf predict
-appends.
+appends. Confidences, probabilities and other labellings after these are passed over; for --samples of a file without
+labels, --predicted names the columns.
 
   hscrf score out.txt -m m.hscrf --json scores.json
   hscrf score out.txt --conlleval

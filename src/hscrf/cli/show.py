@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from typing import TYPE_CHECKING, Any
 
 from hscrf.cli.options import Parser
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from hscrf.estimator.contract import Labeller, Model, Trained
     from hscrf.io.recipe import Recipe
     from hscrf.topology import Topology
-
-COLUMN = re.compile(r"(?:(?<=\|)|^)\d+(?=[.\[])")  # in a name of the default template: 0[-1]|0[0]=... or 0.shape[0]=...
 
 HELP = """\
 Print what a model has learned: states and their children, strongest weights, durations, training.
@@ -63,13 +60,17 @@ def run(args: argparse.Namespace) -> int:
     print(f"{args.model}: {type(model).__name__}, {model.coef_.size} weights, {nonzero} of them not zero")
     if recipe is not None:
         print(f"reads {recipe.format}: {describe_recipe(recipe)}")
+    if hasattr(model, "c2"):
+        print(f"penalties: {describe_penalties(model)}")
+    if model.temperature_:
+        print(f"temperatures: {describe_temperatures(model)}")
     for d in chosen:
         if topology.n_states[d] > 1:
             print_level(model, d)
         for title, rows in strongest(model, d, args.top).items():
             print(f"\n  {title} of level {topology.levels[d]}")
             for value, name, states in rows:
-                print(f"  {value:9.4f}  {states}{'  ' + feature_shown(name, recipe) if name else ''}")
+                print(f"  {value:9.4f}  {states}{'  ' + name if name else ''}")
     print_training(model)
     return 0
 
@@ -92,11 +93,13 @@ def describe_recipe(recipe: Recipe) -> str:
     """The labels and features that a model reads from files."""
     from hscrf.io.doubts import shown_name
 
-    names = [shown_name(name, recipe) for name in recipe.features or ()]
+    unnamed = recipe.format == "columns" and all(map(str.isdecimal, recipe.features or ("given",)))
+    names = [f"column {shown_name(name, recipe)}" if unnamed else name for name in recipe.features or ()]
     numbers = [name for name in recipe.features or () if name in (recipe.numeric or ())]
     made = "as they are"
     if recipe.template is not None:
         made = f"by a template of {len(recipe.template.features) + len(recipe.template.pairs)} patterns"
+        made += " (columns are counted from 0 there)" * unnamed
     elif numbers:
         texts = len(numbers) < len(recipe.features or ())
         made = f"(numbers: {', '.join(numbers)})" if texts else "(numbers)"
@@ -104,16 +107,18 @@ def describe_recipe(recipe: Recipe) -> str:
     return f"labels {schemes or ', '.join(recipe.levels)}; features {', '.join(names or ('given',))} {made}"
 
 
-def feature_shown(name: str, recipe: Recipe | None) -> str:
-    """A feature with its columns as messages call them: columns without names are counted from 1, not from 0."""
-    from hscrf.io.doubts import shown_name
+def describe_penalties(model: Any) -> str:
+    """The penalties of training; with c2="auto" those that were chosen."""
+    from hscrf.solvers.penalties import factors_text
 
-    if recipe is None:
-        return name
-    columns, sign, value = name.partition("=")
-    known = recipe.features or ()
-    shown = COLUMN.sub(lambda found: shown_name(found[0], recipe) if found[0] in known else found[0], columns)
-    return shown + sign + value
+    chosen = getattr(model, "c2_", model.c2)
+    return f"c1 {model.c1:g}, c2 {chosen:g}{factors_text(getattr(model, 'factors_', {}))}"
+
+
+def describe_temperatures(model: Any) -> str:
+    """The temperatures of the levels of a calibrated model."""
+    pairs = model.temperature_.items()
+    return "; ".join(f"{level} {pair.state:.3g} (states), {pair.segment:.3g} (segments)" for level, pair in pairs)
 
 
 def print_level(model: Labeller, d: int) -> None:

@@ -17,7 +17,7 @@ from hscrf.errors import DataFileError
 from hscrf.io.columns import HEADER, header_names, number_of
 from hscrf.io.comments import Comments
 from hscrf.io.documents import Document
-from hscrf.io.lines import numbered_lines, split_cells
+from hscrf.io.lines import blanks, numbered_lines, separator_in, split_cells
 from hscrf.io.recipe import Recipe
 from hscrf.streaming import Stream
 from hscrf.topology import Topology
@@ -98,7 +98,7 @@ class LineStream:
                 yield from self._comments()
             elif self.header is not None and number == 1:
                 yield (self.separator or " ").join([line, *self._names()])
-            elif line.strip(" \t" if self.separator is None else " "):
+            elif line.strip(blanks(self.separator)):
                 yield from self._line(number, line)
             elif self.read:
                 yield from self._end()
@@ -188,7 +188,7 @@ class LineStream:
         for step in steps:
             if step is not None:
                 line = self.waiting.popleft()[0]
-                between = self.separator or ("\t" if "\t" in line.strip() else " ")
+                between = separator_in(line, self.separator) or self.recipe.joint
                 yield between.join([line, *map(self._quoted, self._cells(step))])
                 yield from self._comments()
 

@@ -62,7 +62,7 @@ class Output:
     def convert(self, document: Document) -> Document:
         """The document in the format of the output, without a prediction."""
         if self.alike:
-            return document
+            return replace(document, separator=document.separator or self.recipe.joint)
         if self.form == "jsonl":
             comments = {"comments": list(document.comments)} if document.comments else {}
             return replace(document, columns=(), comments=(), extra={**document.extra, **comments})

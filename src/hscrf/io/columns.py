@@ -14,6 +14,7 @@ from hscrf.io.lines import (
     SequenceLines,
     Skip,
     Source,
+    blanks,
     blocks_of_lines,
     check_line,
     empty_file,
@@ -24,7 +25,11 @@ from hscrf.io.lines import (
 )
 from hscrf.io.tags import Scheme, check_tags
 
-OURS = re.compile("(.*)_(predicted|by|probability|sample[0-9]+|best[0-9]+)", re.DOTALL)  # columns that hscrf appends
+OURS = re.compile(  # columns that hscrf appends
+    "best[0-9]+_log_probability|(.*)_(predicted|by|probability|confidence|sample[0-9]+|best[0-9]+)", re.DOTALL
+)
+OUR_NUMBER = re.compile(r"-?[0-9]+\.[0-9]{6}")  # a probability, or its logarithm, as a prediction writes it
+UNKNOWN = "if a level has no labels there, add a column of ?"
 HEADER = "# columns:\t"  # begins a first line that names the columns, as the studio writes it
 
 
@@ -43,8 +48,8 @@ def read_columns(
 ) -> Iterator[Document]:
     r"""Read a file with one token in each line, in columns. A blank line ends a sequence.
 
-    A first line ``# columns:`` names the columns, between tabs (as the studio writes it) or spaces. Columns that the
-    studio or a prediction appended to a level, such as ``LEVEL_predicted``, are never features.
+    A first line ``# columns:`` names the columns, between tabs (as the studio writes it) or spaces. Columns of these
+    names that the studio or a prediction appended to a level, such as ``LEVEL_predicted``, are never features.
 
     Parameters
     ----------
@@ -62,11 +67,11 @@ def read_columns(
     scheme : {"plain", "bio", "bioes"}, or mapping from level to these, optional
         Checks the labels while they are read.
     extra : sequence of str
-        Names of columns after all others.
+        Names of columns after all others or, if the first line names the columns, of any that are no features.
     unlabelled : bool
         Whether the file may lack the label columns.
     loose : bool
-        Whether columns of ``extra`` may be missing, and unnamed columns may follow.
+        Whether columns of ``extra`` may be missing, unnamed columns may follow, and all columns may be labels.
     skip : callable, optional
         Called with the error of each bad sequence, which is then left out. Without it, the error is raised.
 
@@ -96,11 +101,10 @@ def read_columns(
         headed = header is not None
         marked = chain([(*first, True)] if headed else [], comments.marked(lines if headed else chain([first], lines)))
         if header is not None:
-            frame = _headed_frame(file, header, levels, names, unlabelled)
-        for n, block in enumerate(blocks_of_lines(marked, separator)):
-            width = len(block.rows[0])
+            frame = _headed_frame(file, header, levels, names, [] if loose else extra, unlabelled)
+        for n, block in enumerate(blocks_of_lines(marked, separator, blanks(separator))):
             if not block.bad:
-                frame = frame or _frame(file, block.numbers[0], width, levels, names, extra, unlabelled, loose)
+                frame = frame or _frame(file, block.numbers[0], block.rows[0], levels, names, extra, unlabelled, loose)
             with skipping(skip):
                 check_line(block.bad, n)
                 assert frame is not None
@@ -160,7 +164,7 @@ def column_names(
     places = dict(levels) if isinstance(levels, Mapping) else last_places(width, levels)
     for level, place in places.items():
         if not 0 <= place < width:
-            raise ValueError(f"level {level!r} is column {place + 1}, but {number_of(width)}")
+            raise ValueError(f"level {level!r} is column {place + 1}, but {number_of(width)}; {UNKNOWN}")
     if len(set(places.values())) < len(places):
         raise ValueError(f"two of the levels {', '.join(map(repr, places))} are the same column")
     by_place = {place: level for level, place in places.items()}
@@ -172,9 +176,11 @@ def is_ours(name: str, levels: Sequence[str]) -> bool:
 
     >>> is_ours("tag_predicted", ["tag"]), is_ours("word_predicted", ["tag"]), is_ours("tag_best2", ["tag"])
     (True, False, True)
+    >>> is_ours("tag_confidence", ["tag"]), is_ours("best1_log_probability", ["tag"])
+    (True, True)
     """
     match = OURS.fullmatch(name)
-    return match is not None and match[1] in levels
+    return match is not None and match[1] in (None, *levels)
 
 
 def number_of(columns: int) -> str:
@@ -235,16 +241,17 @@ def pick_columns(rows: list[list[str]], places: Mapping[str, int]) -> dict[str, 
 def _frame(
     file: str,
     number: int,
-    width: int,
+    row: Sequence[str],
     levels: Sequence[str] | Mapping[str, int],
     names: Sequence[str] | None,
     extra: Sequence[str],
     unlabelled: bool,
     loose: bool,
 ) -> ColumnFrame:
-    """The columns of a file, found from the width of its first row."""
+    """The columns of a file, found from its first row."""
+    width = len(row)
     if loose and names is not None:
-        extra = _loose_columns(width - len(names), extra)
+        extra = _loose_columns(row, len(names), extra)
     if unlabelled and _has_no_labels(width - len(extra), levels, names):
         levels = ()
     least = len(levels) + len(extra)
@@ -255,11 +262,16 @@ def _frame(
     except ValueError as error:
         raise DataFileError(file, number, str(error)) from None
     bare = tuple(name for name in known if name not in levels)
+    if not (bare or extra or loose or names is not None or isinstance(levels, Mapping)):
+        told = f"there is no column but the labels {', '.join(known)}, expected a feature column"
+        raise DataFileError(file, number, f"{told}; {UNKNOWN}" if len(known) > 1 else told)
     labelled = not (unlabelled and width == len(bare) + len(extra))
     used = (*(known if labelled else bare), *extra)
     if width != len(used):
         called = [f"column {k + 1}" if name == str(k) else name for k, name in enumerate(used)]
-        raise DataFileError(file, number, f"{number_of(width)}, expected {len(used)} ({', '.join(called)})")
+        told = f"{number_of(width)}, expected {len(used)} ({', '.join(called)})"
+        some = labelled and len(bare) < width < len(known)  # but not all label columns
+        raise DataFileError(file, number, f"{told}; {UNKNOWN}" if some else told)
     place = {name: k for k, name in enumerate(used)}
     own = {level: place[level] for level in levels} if labelled and levels else None
     return ColumnFrame(file, used, tuple(place[name] for name in bare), own, {name: place[name] for name in extra})
@@ -277,16 +289,17 @@ def _headed_frame(
     header: list[str],
     levels: Sequence[str] | Mapping[str, int],
     names: Sequence[str] | None,
+    extra: Sequence[str],
     unlabelled: bool,
 ) -> ColumnFrame:
     """The columns of a file whose first line names them."""
-    ours = [name for name in header if is_ours(name, header)]
+    others = [name for name in header if name in extra or is_ours(name, [*header, *levels])]
     if isinstance(levels, Mapping):
         header = [next((level for level, k in levels.items() if k == place), name) for place, name in enumerate(header)]
     labelled = bool(levels) and not (unlabelled and not set(levels) & set(header))
-    features = [name for name in names or header if name not in levels and name not in ours]
+    features = [name for name in names or header if name not in levels and name not in others]
     try:
-        check_column_names([*(levels if labelled else ()), *features], header)
+        check_column_names([*(levels if labelled else ()), *features, *extra], header)
     except ValueError as error:
         raise DataFileError(file, 1, str(error)) from None
     place = {name: k for k, name in enumerate(header)}
@@ -295,9 +308,16 @@ def _headed_frame(
     return ColumnFrame(file, tuple(header), tuple(place[name] for name in features), own, {k: place[k] for k in rest})
 
 
-def _loose_columns(count: int, extra: Sequence[str]) -> list[str]:
-    """Names of the columns after the required ones: all of ``extra`` and then numbers, or none."""
-    return [] if count <= 0 or count < len(extra) else [*extra, *map(str, range(count - len(extra)))]
+def _loose_columns(row: Sequence[str], first: int, extra: Sequence[str]) -> list[str]:
+    """Names of the columns from the place ``first``: ``extra``, then places.
+
+    Only places if numbers of a prediction are there: the file had no labels, and its predictions are in their columns.
+    """
+    rest = row[first:]
+    if len(rest) < len(extra):
+        return []
+    known = [] if any(OUR_NUMBER.fullmatch(cell) for cell in rest[: len(extra)]) else extra
+    return [*known, *map(str, range(first + len(known), len(row)))]
 
 
 def write_columns(
@@ -368,7 +388,6 @@ def all_columns(document: Document) -> dict[str, list[str]]:
 def _line(row: Sequence[str], separator: str | None) -> str:
     """A row as a line that reads back as the same row."""
     line = (separator or " ").join(row)
-    blank = not line.strip(" \t" if separator is None else " ")
-    if blank or "\n" in line or "\r" in line or split_cells(line, separator) != list(row):
+    if not line.strip(blanks(separator)) or "\n" in line or "\r" in line or split_cells(line, separator) != list(row):
         raise ValueError(f"the row {list(row)} cannot be written with the separator {separator or ' '!r}")
     return line

@@ -14,7 +14,7 @@ class Comments:
     A line that begins with the sign is a comment if its number of columns is not the regular one, that of the first
     line without the sign. It is also a comment if a blank follows the sign and blanks do not separate columns. With a
     sign that ends in a blank, such as ``"# "``, every line that begins with it is a comment. ``warn`` warns of lines
-    that could be either.
+    that could be either; in a file of one column, a sign, a blank and a text are always one.
 
     >>> comments = Comments("#")
     >>> lines = enumerate(["# a title", "the D", "# N", "", "#end"], start=1)
@@ -53,6 +53,8 @@ class Comments:
             return True
         apart = self.separator is not None and " " not in self.separator and line[len(self.sign) :].startswith(" ")
         found = apart or self.sign.endswith(" ")
+        if found and self.width == 1:  # a sign and a text in a file of single words
+            return True
         (self.dropped if found else self.kept).append(number)
         self.apart &= found or line.startswith(f"{self.sign} ")
         return found

@@ -49,7 +49,7 @@ def read_crfsuite(
     """
     with reading(source, skip is not None) as (file, lines):
         n = -1
-        for n, block in enumerate(blocks_of_lines(((n, line, False) for n, line in lines), "\t")):
+        for n, block in enumerate(blocks_of_lines(((n, line, False) for n, line in lines), "\t", blank=" ")):
             rows, numbers = block.rows, block.numbers
             labels = {level: [row[0] or "?" for row in rows]}
             frame = Document([], labels, lines=numbers, file=file, number=n)

@@ -102,10 +102,10 @@ class SequenceLines:
     bad: str = ""  # its first line that is not UTF-8
 
 
-def blocks_of_lines(lines: Marked, separator: str | None) -> Iterator[SequenceLines]:
+def blocks_of_lines(lines: Marked, separator: str | None, blank: str) -> Iterator[SequenceLines]:
     """The blocks of lines between blank ones; comments at the end of a file belong to the last.
 
-    ``lines`` are numbers, lines, and whether each is a comment.
+    ``lines`` are numbers, lines, and whether each is a comment; ``blank``: the signs of a blank line.
     """
     done, block = None, SequenceLines()
     for number, line, is_comment in lines:
@@ -113,8 +113,8 @@ def blocks_of_lines(lines: Marked, separator: str | None) -> Iterator[SequenceLi
             block.bad = block.bad or line
         if is_comment:
             block.comments.append((len(block.rows), line))
-        elif line.strip(" \t" if separator is None else " "):
-            block.separator = block.separator or separator or ("\t" if "\t" in line.strip() else " ")
+        elif line.strip(blank):
+            block.separator = block.separator or separator_in(line, separator)
             block.rows.append(split_cells(line, separator))
             block.numbers.append(number)
         elif block.rows:
@@ -124,6 +124,18 @@ def blocks_of_lines(lines: Marked, separator: str | None) -> Iterator[SequenceLi
     if done is not None and not block.rows:
         done.comments += [(len(done.rows) + 1, line) for _, line in block.comments]
     yield from (one for one in (done, block) if one is not None and one.rows)
+
+
+def blanks(separator: str | None) -> str:
+    """The signs of a blank line: spaces and separators, of which a spreadsheet makes an empty row."""
+    if separator is None:
+        return " \t"
+    return f" {separator}" if len(separator) == 1 else " "
+
+
+def separator_in(line: str, separator: str | None = None) -> str:
+    """The separator to write a line again with: the given one, else that of the line; empty for a single column."""
+    return separator or next((sign for sign in "\t " if sign in line.strip()), "")
 
 
 def split_cells(line: str, separator: str | None) -> list[str]:

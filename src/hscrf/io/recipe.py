@@ -48,6 +48,7 @@ class Recipe:
     decimal: str | None = None  # decimal sign of numbers; None: detected
     scheme: Mapping[str, str] = field(default_factory=dict)  # by level
     separator: str | None = None
+    joint: str = "\t"  # between the columns of the training file: what follows a column that stands alone
     comment: str | None = None
     sequence: str | None = "sequence"  # column of a table
     time: str | None = None
@@ -129,7 +130,7 @@ class Recipe:
             options |= {"separator": self.separator, "comment": self.comment}
             levels = self.places or self.levels
             extra = () if loose and self.names is None else extra  # where they begin is unknown
-            options |= {"extra": extra, "unlabelled": unlabelled, "loose": loose and self.names is not None}
+            options |= {"extra": extra, "unlabelled": unlabelled, "loose": loose}
             return read_columns(source, levels, self.names, **options)
         return read_table(
             source,
@@ -171,6 +172,7 @@ class Recipe:
             features=features,
             numeric=_numeric(documents, features),
             dates=_dates(documents, features),
+            joint=first.separator * (self.format == "columns") or self.joint,
             decimal=first.decimal if self.format == "table" else None,
             scheme={level: self.scheme.get(level) or detect_scheme(documents, level) for level in levels},
         )
@@ -359,8 +361,8 @@ class Recipe:
         for names in (self.names, self.features, self.numeric):
             if names is not None and len(set(names)) < len(names):
                 raise ValueError(f"columns are {names}, expected distinct names")
-        if "" in (self.separator, self.comment):
-            raise ValueError("separator or comment is empty, expected text")
+        if "" in (self.separator, self.comment, self.joint):
+            raise ValueError("separator, joint or comment is empty, expected text")
         written = [*topology.levels, *(name for states in topology.states for name in states), *(self.names or ())]
         "".join([*written, *(self.features or ()), self.separator or ""]).encode()  # types that files can hold
         if self.template is not None:

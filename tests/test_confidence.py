@@ -274,6 +274,10 @@ def test_a_dynamic_model_is_calibrated_by_level():
     assert set(model.temperature_) == {"level1", "level2"}
     assert max(t.state for t in model.temperature_.values()) > 1
     np.testing.assert_allclose(model.predict_marginals(inputs)[0].state["level1"].sum(axis=1), 1)
+    runs = [Labels.from_columns(model.levels_, y) for y in flipped]  # of several steps, unlike those of the model
+    assert any(len(y.segments("level1")) < y.length for y in runs)
+    expected = model.temperature_
+    assert model.calibrate(inputs, runs).temperature_ == expected
 
 
 # ------------------------------------------------------------------------------

@@ -247,6 +247,11 @@ def step_labels(topology: Topology, y: Any, length: int) -> Labels:
     return Labels(topology, states, ends)
 
 
+def in_steps(labels: Labels) -> Labels:
+    """The same labels, each segment of one step."""
+    return replace(labels, ends=one_step_rows(labels.length, labels.topology.depth)[1])
+
+
 def state_at(topology: Topology, d: int, tag: Any, t: int) -> int:
     """The number of a state; an unknown one is a LabelError that has its level and step."""
     try:

@@ -19,6 +19,7 @@ from hscrf.families.combinations import (
     CombinationStatistics,
     FactorFeatures,
     combined,
+    in_steps,
     labels_by_level,
     one_step_rows,
 )
@@ -206,7 +207,7 @@ class DynamicCRF(HSCRF):
     def _read_to_score(self, given: Sequence[Any], lengths: Sequence[int]) -> list[Labels]:
         wide = widened(self.levels_, given, "plain")
         return [
-            y if isinstance(y, Labels) else labels_by_level(wide, y, n, length, "Y")
+            in_steps(y) if isinstance(y, Labels) else labels_by_level(wide, y, n, length, "Y")
             for n, (y, length) in enumerate(zip(given, lengths, strict=True))
         ]
 

@@ -418,3 +418,10 @@ def test_confidence_adds_up_the_hidden_copies_of_a_filler():
     for segment in y.confidence("phrase"):
         exact = table[segment.start, segment.stop - segment.start - 1, names.index(segment.state)]
         assert segment.probability == pytest.approx(exact, rel=1e-8)
+
+
+def test_more_learning_removes_temperatures():
+    X, Y = [[["a"], ["b"]], [["b"], ["a"]]] * 4, [["N", "V"], ["V", "N"]] * 4
+    model = ChainCRF(solver="sgd", random_state=0).partial_fit(X, Y)
+    assert model.calibrate(X, Y).temperature_
+    assert not model.partial_fit(X, Y).temperature_

@@ -244,7 +244,7 @@ def test_checkpoints_are_checked_too(folder, tmp_path, change, message):
         ("recipe.levels", ["tag"], "recipe: levels are"),
         ("recipe.levels", "tag", "recipe.levels is 'tag', expected a list"),
         ("recipe.scheme", {"tag": "x"}, "recipe: scheme of level 'tag' is 'x'"),
-        ("recipe.separator", "", "recipe: separator or comment is empty"),
+        ("recipe.separator", "", "recipe: separator, joint or comment is empty"),
         ("recipe.features", ["a", "a"], "recipe: columns are .*, expected distinct"),
         ("recipe.names", ["\ud800"], "recipe: 'utf-8' codec can't encode"),
         ("recipe.more", 1, "recipe has a field 'more'"),

@@ -50,7 +50,7 @@ def partial_fit(model: HSCRF, X: Any, Y: Any, sample_weight: Any, lengths: Any) 
         result = one.minimize(objective, weights, _plain(c1), _plain(c2), monitor, model.random_state)
         if result.state is None:
             raise KeyboardInterrupt  # before the end of the first epoch
-    model.online_ = result.state
+    model.online_, model.temperature_ = result.state, {}
     model.coef_, model.loss_, model.n_iter_ = result.weights, result.loss, done + result.n_iter
     model.history_ = [*(getattr(model, "history_", []) if state is not None else []), *result.history]
     model.converged_, model.stop_reason_, model.best_iter_ = False, "partial_fit may go on", None

@@ -62,8 +62,8 @@ class Calibrated(PosteriorAnswers):
 
         A temperature changes only the probabilities of states in :meth:`predict_marginals` and of segments in
         :meth:`Labels.confidence`: p becomes proportional to p ** (1 / temperature). The joint distribution,
-        ``posterior``, ``log_likelihood`` and the decoded labels do not change. Another ``fit`` or ``partial_fit`` removes the
-        temperatures; files keep them.
+        ``posterior``, ``log_likelihood`` and the decoded labels do not change. Another ``fit`` or ``partial_fit``
+        removes the temperatures; files keep them.
 
         Parameters
         ----------

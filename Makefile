@@ -36,7 +36,8 @@ core: | $(VENV)/.installed
 		else echo "The compiled core is not built: no compiler was found. NumPy is used instead."; fi
 
 # The tests of the core with AddressSanitizer and UndefinedBehaviorSanitizer, on a copy of src with a core of its own.
-# Python itself leaks on purpose, so leaks are not looked for.
+# Python itself leaks on purpose, so leaks are not looked for. The sanitized core has the lowest instruction set only; the
+# limit is for the processes that tests start, which have the usual core.
 sanitize: $(VENV)/.test
 	mkdir -p build/sanitize && rm -rf build/sanitize/src && cp -r src build/sanitize/src
 	rm -f build/sanitize/src/hscrf/_core.*.so
@@ -44,7 +45,7 @@ sanitize: $(VENV)/.test
 		-DHSCRF_FOLDER=$(CURDIR)/build/sanitize/src/hscrf -DPython_EXECUTABLE=$(abspath $(BIN))/python
 	$(BIN)/cmake --build build/sanitize/core
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
-		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HSCRF_TEST_CORE=required \
+		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HSCRF_TEST_CORE=required HSCRF_ISA=baseline \
 		$(BIN)/python -m pytest -q -o pythonpath="build/sanitize/src tests" $(SANITIZED)
 SANITIZED = tests/test_native.py tests/test_feature_kernels.py tests/test_engines.py tests/test_twin.py tests/test_bundles.py \
 	tests/test_space.py tests/test_core_fuzz.py

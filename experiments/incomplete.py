@@ -21,7 +21,7 @@ from nested import columns_of
 from runner import Study, main
 
 DELTAS = (1e-3, 3e-3, 1e-2, 3e-2)
-SHARE = 10  # one sequence in so many is complete where the others have the top level only
+SHARE = 10  # in the last way every tenth sequence is complete
 
 
 def missing(Y: Sequence[Tags], levels: Sequence[str]) -> list[Tags]:

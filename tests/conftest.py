@@ -196,7 +196,7 @@ def deep_model():
 
 @pytest.fixture(scope="session")
 def long_data():
-    """Four sequences, each of which fills more than half a chunk."""
+    """Four long sequences: each fills more than half a chunk."""
     import numpy as np
 
     from hscrf.datasets import make_nested

@@ -110,7 +110,7 @@ def log_sum(values, axis=None):
 
 
 def hide(rng, labels, share):
-    """Labels of which this share of the states, and of the ends, is unknown."""
+    """Labels in which this share of the states is unknown, and the same share of the ends."""
     states = np.where(rng.random(labels.states.shape) < share, -1, labels.states)
     ends = np.where(rng.random(labels.ends.shape) < share, -1, labels.ends)
     return hscrf.Labels(labels.topology, states, ends)

@@ -48,7 +48,7 @@ def known_above(rng, p, level):
 
 
 def engines(models, evidence, fewest=0):
-    """The engine that cuts batches of so many sequences, and the reference."""
+    """The reference engine, and the engine that cuts batches into parts of this many sequences."""
     offsets = np.concatenate([[0], np.cumsum([p.length for p in models])])
     given = expanded(models[0].topology), offsets, evidence
     return Compiled(*given, fewest), Reference(*given)

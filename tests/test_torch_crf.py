@@ -232,7 +232,7 @@ def test_a_batch_is_one_run_a_sequence(kinds):
 
 
 def in_pieces(seed, kinds):
-    """A batch with so many transitions that it is computed in several pieces."""
+    """A batch that is computed in several pieces, because it has many transitions."""
     batch = Batch(seed, kinds, rows=24, width=5, size=80)
     offsets = np.append(0, np.cumsum(batch.mask.sum(1).numpy()))
     assert len(terms.sub_batch_bounds(offsets, terms.transitions(batch.topology))) > 3

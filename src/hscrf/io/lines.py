@@ -127,7 +127,7 @@ def blocks_of_lines(lines: Marked, separator: str | None, blank: str) -> Iterato
 
 
 def blanks(separator: str | None) -> str:
-    """The signs of a blank line: spaces and separators, of which a spreadsheet makes an empty row."""
+    """The signs that a blank line may have: spaces, and separators, because spreadsheets write an empty row so."""
     if separator is None:
         return " \t"
     return f" {separator}" if len(separator) == 1 else " "

@@ -109,8 +109,8 @@ class LabelStatistics:
     - ``"auto"`` (default): as "seen" where no label of the two levels is missing. Where labels are missing, parents
       with enough known children are as "seen", the others as "all".
 
-    Known children are enough if they form at least 20 runs, of which at most 1 in 20 is the only one with its parent
-    and child. The runs below all parents of a level are counted together first. If these are not enough, each parent
+    A parent has enough known children if they form at least 20 runs, and if at most 5 % of these runs have a pair of
+    parent and child that occurs only once. The runs below all parents of a level are counted together first. If these are not enough, each parent
     needs enough runs of its own.
 
     With "seen" and "auto", a parent without any known child may have every child, and a state that is never seen below

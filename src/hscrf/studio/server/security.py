@@ -41,7 +41,7 @@ class Key:
 
 
 class Keys:
-    """Tokens, each of which admits one browser once, and the cookies that browsers get: one of each for every person.
+    """A token and a cookie for each person: the token admits one browser once, which then gets the cookie.
 
     A browser that has lost its cookie needs another token: ``renew`` makes new ones for those that are used, and tells
     only the person who started the studio.

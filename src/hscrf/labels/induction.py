@@ -110,8 +110,8 @@ class LabelStatistics:
       with enough known children are as "seen", the others as "all".
 
     A parent has enough known children if they form at least 20 runs, and if at most 5 % of these runs have a pair of
-    parent and child that occurs only once. The runs below all parents of a level are counted together first. If these are not enough, each parent
-    needs enough runs of its own.
+    parent and child that occurs only once. The runs below all parents of a level are counted together first. If these
+    are not enough, each parent needs enough runs of its own.
 
     With "seen" and "auto", a parent without any known child may have every child, and a state that is never seen below
     a known parent may be below every parent.
